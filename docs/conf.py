@@ -31,7 +31,7 @@ html_search_scorer = str(Path(__file__).parent / "_static" / "search_scorer.js")
 html_copy_source = False
 html_show_sourcelink = False
 
-# Output of programs has no copy button.
+# The output of programs has no copy button.
 copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
 
 myst_enable_extensions = ["colon_fence", "deflist"]

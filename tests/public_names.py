@@ -8,7 +8,7 @@ from typing import Any
 import triclinium
 
 MODULES = (triclinium, *(import_module(f"triclinium.{name}") for name in triclinium._MODULES))
-"""The package and its modules for applications."""
+"""Package and its modules for applications."""
 
 PUBLIC: dict[str, Any] = {
     name: getattr(module, name) for module in MODULES for name in module.__all__ if name not in triclinium._MODULES

@@ -75,7 +75,7 @@ def test_programs_are_run_and_not_imported() -> None:
 
 
 def test_core_uses_no_environment() -> None:
-    """Except for its programs, the core does not use the environment through permitted modules or builtins either."""
+    """Except in programs and listed uses, the core does not use the environment through allowed modules or builtins."""
     assert [] == import_rules.refused_uses(PURE, policy.REFUSED_NAMES_IN_CORE, policy.MAY_USE)
 
 
@@ -172,7 +172,7 @@ def test_imports_follow_the_layers() -> None:
 
 
 def test_the_policy_names_existing_modules() -> None:
-    """Every module that the policy names exists. A rule about a missing module would always hold."""
+    """Every module that the policy names exists; a rule about a missing module would always hold."""
     named = {
         *(name for layer in policy.LAYERS for name in layer),
         *(name for pair in policy.STRANGERS for name in pair),
@@ -206,7 +206,7 @@ def test_one_module_imports_the_c_module() -> None:
 
 
 def test_no_source_reads_the_test_variable() -> None:
-    """The implementation is chosen by a call; only the tests read the environment variable."""
+    """No source mentions the environment variable with which the tests choose the implementation."""
     assert [] == import_rules.mentions(ALL_SOURCES, policy.IMPLEMENTATION_VARIABLE)
 
 
@@ -289,7 +289,7 @@ def test_packages_have_no_code() -> None:
 
 
 def test_tests_have_docstrings() -> None:
-    """Every test has a docstring of one sentence."""
+    """Every test has a docstring of one paragraph that ends with the punctuation of a sentence."""
     assert [] == shape_rules.wordless_tests(sources_of_tests())
 
 

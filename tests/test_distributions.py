@@ -1,4 +1,4 @@
-"""The three distributions: their common version, and their metadata for an index."""
+"""Three distributions: their common version, and their metadata for an index."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_licence_is_included(distribution: Distribution) -> None:
 
 @each_distribution
 def test_classifiers_list_the_tested_versions(distribution: Distribution) -> None:
-    """The classifiers list exactly the CPython versions on Linux of the page of systems."""
+    """The classifiers list exactly the CPython versions that the page on systems lists for Linux."""
     page = (ROOT / "docs" / "explanation" / "systems.md").read_text(encoding="utf-8")
     tested = set(re.findall(r"^\| Linux x86-64, CPython (3\.\d+)", page, re.MULTILINE))
     classifiers = metadata(name_of(distribution)).get_all("Classifier", [])

@@ -57,7 +57,7 @@ async def test_an_async_test_runs_all_rows() -> None:
 
 
 def test_all_failed_rows_are_named() -> None:
-    """If several rows fail, here for lack of an exception, a group has the failure of each with its row."""
+    """If several rows fail, a group has the failure of each with its row."""
 
     @rows("text", ["1", "x", "2"])
     def walk(text: str) -> None:

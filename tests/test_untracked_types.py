@@ -22,7 +22,7 @@ PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
 CONTAINERS = frozenset({Collection, Mapping, tuple})
 """Types whose values reference only what their parameters name."""
 VALUES = frozenset({"Bounds", "EncodedMutation", "Keyspace", "LookupInSpec", "Sample"})
-"""Names of this library's types of text, bytes and numbers that are not structs."""
+"""Names of other types of this library whose values hold only text, bytes, numbers and None."""
 RELEASED: Mapping[str, str] = {
     "Waiter.task": "Waiter.release: before an error is raised, and when the task is cancelled",
     "Waiter.asked": "Waiter.release",

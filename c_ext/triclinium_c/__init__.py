@@ -37,7 +37,7 @@ class HeaderScanner:
     """Header decoder for one buffer. Not thread-safe.
 
     Args:
-        buffer: must keep its size until ``release``; Python raises BufferError otherwise.
+        buffer: buffer to read. It must keep its size until ``release``: resizing it raises BufferError.
     """
 
     __slots__ = ("_bytes", "_out", "_size")
@@ -60,7 +60,7 @@ class HeaderScanner:
 
         Raises:
             MalformedHeader: the header of the first frame is invalid. A later invalid header only ends the list.
-            ValueError: ``start`` or ``end`` lies outside the buffer, or the scanner was released.
+            ValueError: ``0 <= start <= end <= len(buffer)`` does not hold, or the scanner was released.
 
         Source: kv_engine docs/BinaryProtocol.md, "Packet Structure".
         """

@@ -1,4 +1,4 @@
-"""Checks of arguments. A function checks its arguments before it does anything else (decision D31).
+"""Checks of arguments. A function checks its arguments before it does anything else.
 
 Each check raises an error whose message has the parameter and the value. The checks of this module raise the Couchbase
 client's InvalidArgumentException. Those of ``retry.checks`` raise ArgumentError.
@@ -20,7 +20,7 @@ from triclinium_core.shown import shown
 T = TypeVar("T")
 
 Duration = float | timedelta
-"""Duration as an argument: seconds, or a ``datetime.timedelta``. Attributes contain the seconds."""
+"""Duration as an argument: seconds, or a ``datetime.timedelta``. Attributes contain the seconds (decision D31)."""
 
 
 def is_number(value: object) -> bool:
@@ -159,7 +159,9 @@ class Checks:
             what: signature and description of the method, for the message.
         """
         if isinstance(value, type) or not callable(getattr(value, method, None)):
-            raise self._error(f"{parameter}={shown(value)} must be an object with a method {what}", parameter=parameter)
+            raise self._error(
+                f"{parameter}={shown(value)} must be an object, not a class, with a method {what}", parameter=parameter
+            )
         return value
 
     def check_random(self, rng: T) -> T:

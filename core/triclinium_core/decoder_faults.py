@@ -1,4 +1,4 @@
-"""Unexpected exceptions of decoders: the second line of defense against invalid bytes from a node.
+"""Unexpected exceptions of decoders: the second line of defence against invalid bytes from a node.
 
 A decoder takes bytes and returns a value. It documents the exceptions that it raises. Any other exception is a defect
 of this library: the client fails the requests that waited for the bytes, and closes their connection unless it carries

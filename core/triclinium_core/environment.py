@@ -179,7 +179,7 @@ class EnvironmentOptions:
 
 
 def read_environment(environ: Mapping[str, str]) -> EnvironmentOptions:
-    """Return the options that the variables with the prefix ``TRICLINIUM_`` set: ``PROFILE``, and all of ``VARIABLES``.
+    """Return the options that variables in ``environ`` set. The variables are ``PROFILE`` and those in ``VARIABLES``.
 
     Raises:
         InvalidArgumentException: a variable is unknown or invalid, there are two kinds of credentials, or a variable

@@ -59,7 +59,7 @@ class ErrorContext:
     server_context: str | None = None
     """``error.context`` of the response body, if the server sent one (XERROR)."""
     server_ref: str | None = None
-    """``error.ref`` of the response body: the number to search for in the server's log."""
+    """``error.ref`` of the response body: the reference to search for in the server's log."""
     server_duration: float | None = None
     """Seconds that the server needed for the newest response, measured and reported by the server."""
     path: str | None = None
@@ -107,9 +107,9 @@ class ErrorContext:
     in_flight: int | None = None
     """Number of requests without a response on the request's connection, when the request timed out or was refused."""
     waiting: int | None = None
-    """Largest number of operations that waited at the same time for the connection of the request."""
+    """Largest number of operations in the queue of the request's connection since the queue was last empty."""
     last_dispatch_error: str | None = None
-    """Why the last dispatch failed, why the newest attempt lost its connection, or what the request waits for."""
+    """Reason why the last dispatch failed or the newest attempt lost its connection, or what the request waits for."""
     state: str | None = None
     """State in which the request was abandoned: the value of a ``RetryState``, such as ``in_flight``."""
     connections: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ class ErrorContext:
             if isinstance(value, list | tuple):
                 value = [beginning(each, TEXT_MAX) if isinstance(each, str) else each for each in value[:LISTED_MAX]]
             if isinstance(value, float) and not math.isfinite(value):
-                value = None  # JSON has no infinity or NaN. A missing timeout also means no limit.
+                value = None  # JSON has no infinity or NaN, so omit the field.
             if value is not None and value not in ("", []):
                 known[spec.name] = value
         return json_text(known)
@@ -157,7 +157,7 @@ def standing(context: ErrorContext) -> str | None:
 
 
 def http_answer(context: ErrorContext) -> str:
-    """Return a description of the newest HTTP response: its error code or HTTP status, and its error text."""
+    """Return a description of the newest HTTP response: its error code or HTTP status, and its errors or body."""
     code, text = context.error_code, context.error_message
     what = f"HTTP status {context.http_status}" if code is None else f"error {code}"
     if context.body_start is not None:

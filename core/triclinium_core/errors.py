@@ -49,8 +49,8 @@
 
 ``KeyValueException`` is not in the RFC. It is the base of the exceptions that only key-value operations raise, so that
 a caller can catch all of them. ``BucketAccessException``, ``TlsException`` and ``IndexNotReadyException`` are not in
-the RFC either: the RFCs prescribe the base class instead of them. Only the docstrings have the RFC's numbers, because
-the RFC forbids libraries from exposing the numbers. A class without a number is not in the RFC.
+the RFC either: the RFCs prescribe the base class instead of them. The RFC's numbers are in the docstrings and not in
+attributes, because the RFC forbids libraries from exposing the numbers. A class without a number is not in the RFC.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class CollectionNotFoundException(CouchbaseException):
 
 
 class UnsupportedOperationException(CouchbaseException):
-    """The server does not know or support the operation (RFC 0058, 12)."""
+    """The server does not support the operation (RFC 0058, 12)."""
 
 
 class FeatureNotAvailableException(CouchbaseException):
@@ -306,7 +306,7 @@ class PathExistsException(KeyValueException):
 
 
 class XattrUnknownMacroException(KeyValueException):
-    """The server does not know the macro (RFC 0058, 124)."""
+    """The server does not support the macro (RFC 0058, 124)."""
 
 
 class XattrInvalidKeyComboException(KeyValueException):
@@ -314,7 +314,7 @@ class XattrInvalidKeyComboException(KeyValueException):
 
 
 class XattrUnknownVirtualAttributeException(KeyValueException):
-    """The server does not know the virtual attribute (RFC 0058, 127)."""
+    """The server does not support the virtual attribute (RFC 0058, 127)."""
 
 
 class XattrCannotModifyVirtualAttributeException(KeyValueException):

@@ -39,7 +39,7 @@ class PasswordAuthenticator:
             over TLS that does not verify the nodes, where anyone on the network can read the password. LDAP users need
             PLAIN.
         scram_iterations_min: minimum number of SCRAM iterations to accept from a node, 1 to ``SCRAM_ITERATIONS_MAX``.
-            Default: 4,000. After one exchange, a node that does not know the password can try passwords. Fewer
+            Default: 4,000. After one exchange, a node without the password can try passwords. Fewer
             iterations make each trial faster.
 
     Raises:
@@ -199,7 +199,7 @@ class TimeoutOptions:
     query: float = 75.0
     """Timeout of a request to the query service. It limits the wait for the first rows, and then each wait for further
     rows that the reader requests. ``analytics``, ``search``, ``views`` and ``management`` do the same for requests to
-    their services."""
+    their services. ``management`` also limits most calls that make several requests."""
     analytics: float = 75.0
     search: float = 75.0
     views: float = 75.0
@@ -329,7 +329,7 @@ class ClientOptions:
     """Whether TLS verifies certificates and host names; the driver sets this. If it is False, the client uses PLAIN or
     a token only if the authenticator permits that, as without TLS (decision D67)."""
     tracer: ThresholdLoggingTracer | None = field(default_factory=ThresholdLoggingTracer)
-    """Thresholds from which the client logs slow operations; None logs no slow operations (SDK-RFC 0067)."""
+    """Settings of the log reports on slow operations; None logs no slow operations (SDK-RFC 0067)."""
     meter: LoggingMeter | None = field(default_factory=LoggingMeter)
     """Settings of the log reports on how long operations take; None logs no durations."""
     orphans: OrphanReporter | None = field(default_factory=OrphanReporter)

@@ -35,7 +35,7 @@ PROFILES: Mapping[str, Mapping[str, float]] = {"wan_development": WAN_DEVELOPMEN
 
 
 def apply_profile(options: Options, name: str) -> Options:
-    """Return a copy of ``options`` in which the profile ``name`` has replaced its options.
+    """Return a copy of ``options`` with the options of the profile ``name``.
 
     To override the profile, set options afterwards: ``dataclasses.replace(apply_profile(timeouts, name), kv=5.0)``.
 

@@ -1,9 +1,9 @@
-"""Functions that make untrusted text safe for messages, logs and output: printable, on one line and of limited length.
+"""Functions that make untrusted text safe for messages, logs and output: printable, and mostly on one short line.
 
 Text is untrusted if a node, a network or a caller chose it. A character is printable if ``str.isprintable`` accepts it.
 That method rejects control characters (C0, DEL, C1), bidirectional controls, line and paragraph separators, and lone
-surrogates. The functions replace each rejected character with a visible escape, as ``repr`` does, or a space, so that
-no text can forge a line of a log or control a terminal.
+surrogates. The functions replace each rejected character, except line breaks between lines of JSON, with a visible
+escape, as ``repr`` does, or a space, so that no text can forge a line of a log or control a terminal.
 """
 
 from __future__ import annotations

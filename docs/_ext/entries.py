@@ -53,7 +53,7 @@ def prepare_docstring(  # noqa: PLR0917  # signature of Sphinx
     """
     lines[:] = [RFC_NUMBER.sub("", line) for line in lines]
     if isinstance(found, NewType):
-        # All new types have the same docstring, so show the one below the assignment.
+        # A ``NewType`` has the docstring of its class, so show the one below the assignment.
         documented = ModuleAnalyzer.for_module(found.__module__).find_attr_docs()
         lines[:] = documented[("", found.__name__)]
     if FIELD_WITHOUT_WORDS.fullmatch(" ".join(lines).strip()):
@@ -92,7 +92,7 @@ def keep_member(  # noqa: PLR0917  # signature of Sphinx
 
 
 def prepare_bases(app: Sphinx, name: str, found: object, options: object, bases: list[object]) -> None:
-    """Replace a private base class by its own bases, except those that another base class already inherits."""
+    """Replace a private base class with its own bases, except those that another base class already inherits."""
     for private in [base for base in bases if isinstance(base, type) and base.__name__.startswith("_")]:
         place = bases.index(private)
         others = [base for base in bases if isinstance(base, type) and base is not private]

@@ -194,7 +194,7 @@ def environment_variables() -> str:
         (
             profile,
             *(
-                # Two short code spans let the line break between them, so that the last columns fit the page.
+                # Use two short code spans, so that a line can break between them and the last columns fit the page.
                 (f"`{name}`", f"`{each.field}` of `{each.group.__name__}`", each.wanted, _meaning(each))
                 for name, each in VARIABLES.items()
             ),

@@ -43,7 +43,7 @@ class Records(SphinxTransform):
         for section in self.document.findall(nodes.section):
             title, *paragraphs = section.children
             if match := DECISION_TITLE.match(title.astext()):
-                # Add an id, because the heading's own id changes with its words. Docutils maps a name to the last id.
+                # Add an id, because the heading's own id changes with its words. Docutils maps a name to its last id.
                 section["ids"].append(anchor_of(match[1]))
                 section["names"].append(anchor_of(match[1]))
                 self.document.note_explicit_target(section)

@@ -1,6 +1,6 @@
 """Drawings of transition tables, whose arrows represent exactly the transitions in the table.
 
-Two elements replace several arrows by one. An arrow from a *frame* represents an arrow from each state in the frame. An
+Two elements replace several arrows with one. An arrow from a *frame* represents an arrow from each state in the frame. An
 arrow to a *choice* represents an arrow to each target of the choice.
 """
 
@@ -151,7 +151,10 @@ def draw_svg(table: Table, layout: Layout) -> str:
         ValueError: layout and table do not have the same states.
     """
     if table.keys() != layout.states.keys():
-        raise ValueError(f"layout {layout.title!r} and table differ in {sorted(table.keys() ^ layout.states.keys())}")
+        raise ValueError(
+            f"the states of layout {layout.title!r} and its table differ in "
+            f"{sorted(table.keys() ^ layout.states.keys())}"
+        )
     arrows = arrows_of(table, layout.frames, layout.choices)
     width, height = layout.size
     lines, labels = zip(*(_arrow(arrow, layout) for arrow in arrows), strict=True)

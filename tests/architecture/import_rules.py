@@ -125,7 +125,7 @@ def imports_past_the_door(sources: Sequence[SourceFile], hidden: str, door: str)
 def private_uses(sources: Sequence[SourceFile], provider: Sequence[SourceFile]) -> list[str]:
     """Find uses of names that the provider does not export.
 
-    A name is public if none of its parts starts with an underscore and, if its module has an ``__all__``, if it is
+    A name is public if none of its parts starts with an underscore and, if its module has an ``__all__``, it is
     listed there or is itself a module.
     """
     root, exports = provider[0].root, {source.module: exported(source) for source in provider}

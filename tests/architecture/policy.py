@@ -241,7 +241,7 @@ STRANGERS: Sequence[tuple[str, str]] = (
 WRITTEN_BY_THEMSELVES: Sequence[str] = ("triclinium_core.runtime.kv.connection.connection.Connection",)
 """Classes whose attributes other modules must not write. Other modules call methods instead."""
 
-# -- One module imports the C module, and only tests select the implementation.
+# -- One module imports the C module, and only tests read the variable that selects the implementation.
 
 C_MODULE = "triclinium_c"
 C_MODULE_DOOR = "triclinium_core._speedups"
@@ -261,15 +261,15 @@ _IN_SIGNATURES = """
 DRIVER_MAY_NAME = frozenset(
     [
         *_IN_SIGNATURES.split(),
-        # These names convert a Couchbase strategy into a strategy that retries any function.
+        # These names classify a strategy and convert it for any function; ``exponential`` is a user's backoff.
         *("AnyCallStrategy", "DeciderKind", "call_strategy", "kind_of", "exponential"),
-        # These names check whether an argument is a strategy that operations accept.
+        # These names check arguments: integers, types, and strategies that operations accept.
         *("check_integer", "check_type", "require_strategy"),
         # This function classifies the failures of a bulk block for its lists, after the last attempt of each.
         "may_be_applied",
         # These names are the facts of an HTTP request, and the user's rules that decide about it.
         *("HttpFailure", "HttpRequestFacts", "HttpRetryRules"),
-        # These names retry any function: the machine, its options and decisions, and checks of arguments.
+        # These names retry any function: machine, options, decisions, first attempt, and checks of arguments.
         *("AwaitStrategy", "CallMachine", "CallTerms", "Decision", "Sleep"),
         *("check_hooks", "check_info", "first_delay", "refuse_first"),
     ]

@@ -173,7 +173,7 @@ def _is_reexport(node: ast.stmt) -> bool:
 
 
 def wordless_tests(sources: Sequence[SourceFile]) -> list[str]:
-    """Find tests without a docstring of one sentence."""
+    """Find tests without a docstring that is one paragraph and ends like a sentence."""
     return [
         f"{source.path}:{node.lineno}: {name} needs a docstring of one sentence"
         for source in sources

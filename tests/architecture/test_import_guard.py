@@ -1,4 +1,4 @@
-"""Guard of imports at run time, which refuses imports that the text of a module does not show."""
+"""Guard of imports at run time, which reports imports that the text of a module does not show."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def guarded(folder: Path, text: str, excused: str = "") -> tuple[int, str]:
     ],
 )
 def test_refused_imports_fail(tmp_path: Path, text: str) -> None:
-    """A statement, a call with a composed name and executed text are all refused."""
+    """An import of a refused module is found in a statement, in a call with a composed name and in executed text."""
     assert (1, "planted.module imported time\n") == guarded(tmp_path, text)
 
 
 def test_other_packages_may_import_anything(tmp_path: Path) -> None:
-    """Imports inside the standard library are permitted."""
+    """Modules of the standard library may import refused modules."""
     text = "import tempfile, datetime, uuid\nmoment = datetime.datetime.strptime('2025', '%Y')\nfrom . import module"
 
     assert (0, "") == guarded(tmp_path, text)

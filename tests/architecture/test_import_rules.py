@@ -115,7 +115,7 @@ def test_upward_imports(text: str) -> None:
 
 
 def test_upward_imports_permits_earlier_layers() -> None:
-    """Imports of the own layer and earlier ones are permitted."""
+    """Imports from a module's own layer and from earlier layers are permitted."""
     sources = tree(
         init="from house.node import x",
         errors="",
@@ -220,7 +220,7 @@ def test_private_uses_permits_public_names() -> None:
     ],
 )
 def test_decisions_taken(text: str, found: str) -> None:
-    """Names of the deciding package are found, directly and behind re-exports."""
+    """Names of the deciding package are found, whether imported directly or through a re-export."""
     provider = tree(
         init="from house.retry import machine\nfrom house.retry.machine import Machine, Machine as Renamed, Strategy",
         retry="",
@@ -235,7 +235,7 @@ def test_decisions_taken(text: str, found: str) -> None:
 
 
 def test_decisions_taken_permits_signatures_and_commands() -> None:
-    """Names for signatures are permitted everywhere, and the commands may use the tables."""
+    """Names for signatures are permitted everywhere, and the commands may import other names, too."""
     provider = tree(init="from house.retry import Strategy", retry="class Strategy: ...\nclass Machine: ...")
     sources = [
         parse(
@@ -276,7 +276,7 @@ def test_unused_dependencies() -> None:
 
 
 def test_requirement_names() -> None:
-    """Versions, extras and markers are removed, and hyphens become underscores."""
+    """Versions, extras and markers are removed, hyphens become underscores, and listed names are replaced."""
     requirements = ["Trio>=0.31", "triclinium-core==0.1", "hypothesis[cli] ; python_version < '4'", "cffi"]
 
     assert frozenset({"trio", "triclinium_core", "hypothesis", "cffi"}) == import_rules.requirement_names(requirements)

@@ -50,7 +50,7 @@ def test_text_for_the_standard_decoder() -> None:
     ],
 )
 def test_imported_functions(text: str) -> None:
-    """An import that would hide calls from the rule is found."""
+    """An import or a decoder class that would hide calls from the rule is found."""
     [found] = json_rules.unchecked_decoding([parse("a", text)], ())
 
     assert found.startswith("a.py:1: import the module of ")

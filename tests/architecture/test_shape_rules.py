@@ -28,7 +28,7 @@ def test_too_long_requires_needed_excuses() -> None:
 
 
 def test_long_files() -> None:
-    """A long file is found. Empty lines and comments count, too."""
+    """A long file is found; empty lines and comments count, too."""
     text = "x = 1\n\n# Words.\n"
 
     assert [] == shape_rules.long_files([parse("a", text)], 3)
@@ -125,7 +125,7 @@ def test_export_order() -> None:
     ],
 )
 def test_foreign_writes(text: str, found: str) -> None:
-    """Assignments to an object, or to its values, are found in other modules."""
+    """Assignments to the attributes of an object, and deletions of them, are found in other modules."""
     sources = [parse("car", "class Engine: ..."), parse("a", f"from car import Engine\n{text}")]
     line = 3 if text.startswith("spare:") else 2
 
@@ -158,7 +158,7 @@ def test_foreign_writes_requires_the_class() -> None:
 
 @pytest.mark.parametrize("text", ["x = 1", "def f(): ...", "if x:\n    import y", "print()"])
 def test_packages_with_code(text: str) -> None:
-    """Anything but docstrings, imports and the list of exports is found."""
+    """Anything but docstrings, imports and the list of exports is found unless the package is excused."""
     sources = [parse("a", f"'''Words.'''\nfrom b import c\n__all__ = ['c']\n{text}", is_package=True)]
 
     assert ["a.py:4: a package's own file only re-exports"] == shape_rules.packages_with_code(sources, [])

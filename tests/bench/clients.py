@@ -326,7 +326,7 @@ def fill(job: Job) -> None:
     """Write the documents that are read later."""
 
     async def main() -> None:
-        # Write documents without flags to a memcached: some clients refuse flags that they have not written themselves.
+        # Write documents without flags to memcached: some clients refuse flags that they have not written themselves.
         async with (triclinium if job.server.bucket else bare_trio_stream)(job._replace(kind=Kind.SET)) as put:
             for key in KEYS:
                 await put(key)

@@ -136,7 +136,7 @@ async def measured_async(job: Job, read: Callable[[str], Awaitable[int]]) -> Map
 def said(job: Job, found: int, watch: Stopwatch, before: float | None) -> Mapping[str, float]:
     """Return the cost of a row and, if the system reports it, the memory of the query."""
     if found != job.rows:
-        raise AssertionError(f"{found} rows were read, expected {job.rows}")
+        raise AssertionError(f"number of rows read: {found}; expected: {job.rows}")
     if before is None:
         return watch.both(found)
     # Report one page if the peak did not grow, because the query's memory was too small to measure.

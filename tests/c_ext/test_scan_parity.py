@@ -117,7 +117,7 @@ def test_decoders_agree_on_arbitrary_bytes(stream: tuple[bytes, int, int]) -> No
 
 @given(stream=streams())
 def test_decoders_agree_at_every_cut(stream: tuple[bytes, int, int]) -> None:
-    """If a stream is cut at any position, both decoders find the same frames."""
+    """If a stream is cut at any position, both decoders give the same result."""
     wire, start, end = stream
 
     for stop in range(start, end):

@@ -232,8 +232,11 @@ def test_no_counts(count: Any, least: int) -> None:
         (lambda: checks.check_text("\ud800", "n"), "n='\\ud800' must be "),
         (lambda: checks.check_type("1", "n", int, float), "n='1' must be of type int or float"),
         (lambda: checks.check_choice("full", "n", Jitter), "n='full' must be one of Jitter.NONE, Jitter.EQUAL, "),
-        (lambda: checks.check_random(0.5), "rng=0.5 must be an object with a method random() that draws from [0, 1)"),
-        (lambda: checks.check_random(10**5000), "rng=<int> must be an object with a method random() "),
+        (
+            lambda: checks.check_random(0.5),
+            "rng=0.5 must be an object, not a class, with a method random() that draws from [0, 1)",
+        ),
+        (lambda: checks.check_random(10**5000), "rng=<int> must be an object, not a class, with a method random() "),
     ],
 )
 def test_refusals(check: Callable[[], object], wanted: str) -> None:

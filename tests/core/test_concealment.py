@@ -62,7 +62,7 @@ def test_a_password_with_signs_that_formats_escape(echo: str) -> None:
 
 
 NOT_CUT = ("p=s3c...", "p=s3cr", "s3cret is wrong", "as3cret...", "p=s3crxt...", "s3cret ..")
-"""Starts of a credential that are short, within a word, or not followed by dots."""
+"""Texts whose start of a credential is too short, within a word, changed, or not directly followed by dots."""
 
 
 @pytest.mark.parametrize("text", ["", "the password is wrong", "İstanbul 100% \\u00", "Basic realm", "app", *NOT_CUT])

@@ -161,7 +161,7 @@ def test_a_class_of_ones_own_stands_for_itself() -> None:
 
 @each_class
 def test_the_docstring_has_the_number(error: type[errors.CouchbaseException]) -> None:
-    """The docstring of each class contains its number in the RFC."""
+    """The docstring of each class contains its number in the RFC, if any."""
     number = re.search(r"RFC 0058, (\d+)\b(?! to)", inspect.getdoc(error) or "")
 
     assert NUMBERS_OF_THE_RFC.get(error.__name__) == (int(number[1]) if number else None)

@@ -34,7 +34,7 @@ def described() -> Iterator[type[object]]:
 
 def _is_by_hand(found: type[object]) -> bool:
     method = vars(found).get("__repr__")
-    # The constructor of a dataclass or struct sets all fields before any hand-written code runs.
+    # The constructor of a struct sets all fields before any hand-written code runs.
     if not isinstance(method, FunctionType) or issubclass(found, msgspec.Struct):
         return False
     is_generated = inspect.unwrap(method).__code__.co_filename == "<string>"

@@ -1,4 +1,4 @@
-"""The limit of nesting, at every decoder of JSON in the core."""
+"""The limit of nesting in the core's decoders of JSON."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read_response(data: bytes) -> object:
 
 
 def split(body: bytes) -> object:
-    """Return the rows of a body in two pieces, and the document around them."""
+    """Feed a body to the splitter in two pieces; return the rows, and the document around them."""
     splitter, half = RowSplitter("results"), body.find(b"!") + 1
     return splitter.feed(body[:half]) + splitter.feed(body[half:]), splitter.finish()
 
@@ -139,7 +139,7 @@ def depth_of(text: str) -> int:
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """Draw text that a decoder may read up to its end: brackets, of which not all may close, and any strings."""
+    """Draw text that a decoder may read up to its end: brackets, some of which may stay open, and any strings."""
     text, open_ = "", 0
     strings = st.lists(st.sampled_from(["[", "]", "{", "}", r"\\", r"\"", r"\n", "x", "é"]), max_size=6).map("".join)
     for opens, string in draw(st.lists(st.tuples(st.booleans(), strings | st.none()), max_size=30)):
@@ -155,7 +155,7 @@ def texts(draw: st.DrawFn) -> str:
 
 @given(texts())
 def test_agreement_with_a_slow_counter(text: str) -> None:
-    """With blocks of one bracket, a text over twice the limit is refused exactly if a slow count finds too many levels."""
+    """With blocks of one bracket, a text over twice the limit is refused if and only if it has too many levels."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_depth, "IS_GUARDED", False)
         patch.setattr(json_depth, "LEVELS_MAX", 4)

@@ -138,7 +138,7 @@ def test_an_unencrypted_token_is_a_keyword() -> None:
 
 @pytest.mark.parametrize("mechanism", SASL_MECHANISMS)
 def test_every_mechanism_can_be_named(mechanism: str) -> None:
-    """Each implemented mechanism is accepted in the tuple."""
+    """Each implemented mechanism is accepted in ``allowed_sasl_mechanisms``."""
     assert (mechanism,) == PasswordAuthenticator("ada", "", (mechanism,)).allowed_sasl_mechanisms
 
 

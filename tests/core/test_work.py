@@ -115,7 +115,7 @@ def whole(splitter: RowSplitter, body: bytes) -> bytes:
     ids=lambda value: repr(value[:30]) if isinstance(value, bytes) else None,
 )
 def test_documents_around_rows(members: bytes, fits: bool) -> None:
-    """If the document around the rows exceeds a limit of bytes, members, objects or parts, the request fails."""
+    """A request fails if and only if the JSON around its rows exceeds a limit of bytes, members, objects or parts."""
     ordered = full_events.document(full_events.HEAD, members).handle()
     last = ordered[-1] if ordered else None
     splitter = RowSplitter("results")
@@ -131,7 +131,7 @@ def test_documents_around_rows(members: bytes, fits: bool) -> None:
 
 @pytest.mark.parametrize("excess", [0, 1])
 def test_bodies_that_are_read_whole(excess: int) -> None:
-    """If a list has more objects than the limit, it is rejected before it is parsed."""
+    """A list of as many objects as the limit is read whole, and one with more is rejected."""
     body = b"[%b]" % b",".join([b"{}"] * (BODY_LIMITS.objects_max + excess))
     answer = IncomingAnswer()
     answer.begin(200, rows_of=None)
@@ -155,7 +155,7 @@ def test_bodies_that_are_read_whole(excess: int) -> None:
     ids=["small", "objects", "parts", "size"],
 )
 def test_failures_that_are_decoded(code: int | None, errors: bytes) -> None:
-    """If the body of a failure exceeds the limits, it counts as foreign text, of which the start is kept."""
+    """The body of a failure counts as foreign text only if it exceeds the limits; no more than its start is kept."""
     body = b'{"errors":[%b]}' % errors
     for form in (body, body.decode()):
         answer = service_answers.read_answer(Service.QUERY, 400, form)

@@ -63,7 +63,7 @@ async def cached() -> AsyncIterator[Setup]:
 
 
 async def test_a_crashed_load_is_repeated(autojump_clock: trio.testing.MockClock) -> None:
-    """If the task that loads a value ends, another task loads it when the claim has expired."""
+    """If a call is cancelled while it loads a value, the next call loads it when the claim has expired."""
     async with cached() as setup:
         with trio.move_on_after(0.5):
             await setup.cache.get("key")
@@ -93,7 +93,7 @@ async def test_a_failure_of_the_source_ends_the_claim(autojump_clock: trio.testi
 
 
 async def test_a_late_value_replaces_nothing(autojump_clock: trio.testing.MockClock) -> None:
-    """A load that outlasts its claim is returned, and the value that another task has stored stays."""
+    """The value of a load that outlasts its claim is returned, and the value that another task has stored stays."""
     async with cached() as setup:
         setup.source.seconds = SECONDS_TO_LOAD + 2
         late: list[str | None] = []
@@ -112,7 +112,7 @@ async def test_a_late_value_replaces_nothing(autojump_clock: trio.testing.MockCl
 
 
 async def test_lost_responses_delay_only_a_later_load(autojump_clock: trio.testing.MockClock) -> None:
-    """If the responses to the claim or to the value are lost, the call returns the value from the source."""
+    """If the response to a claim or value is lost, the call succeeds, and the claim expires or the value is stored."""
     async with cached() as setup:
         for opcode in (Opcode.ADD, Opcode.REPLACE):
             setup.fake.node.faults.next(opcode, drop_response())
@@ -137,7 +137,7 @@ async def test_a_failing_cluster_limits_loads(autojump_clock: trio.testing.MockC
 
 
 async def test_invalidation_is_repeatable(autojump_clock: trio.testing.MockClock) -> None:
-    """A key may be invalidated while it has no entry, and any number of times."""
+    """A key that was invalidated can be invalidated again."""
     async with cached() as setup:
         await setup.cache.get("key")
         await setup.cache.invalidate("key")

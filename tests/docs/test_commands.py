@@ -37,7 +37,7 @@ def test_bad_input_gets_status_2(command: str, example: str) -> None:
 
 @rows("command", ["demo", "explain", "explain cassandra", "explain smithy", "ping", "query", "simulate", "timeline"])
 def test_help_states_the_exit_status(command: str) -> None:
-    """The help of each command that ends by itself states its exit statuses."""
+    """The help of a command that ends by itself states its exit statuses."""
     shown = CliRunner().invoke(main, [*command.split(), "--help"]).stdout
 
     assert re.search(r"Exit status: 0 if .*\b[12]\b", shown, re.DOTALL) or "else 1" in shown

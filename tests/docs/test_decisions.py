@@ -37,7 +37,7 @@ def test_headings_have_a_number_and_a_title() -> None:
 
 @rows("decision", DECISIONS)
 def test_a_decision_is_short_and_has_a_reason(decision: Decision) -> None:
-    """Two paragraphs follow the title: the decision, then the reason. Neither is empty; both have at most 90 words."""
+    """The decision and then the reason follow the title; neither is empty, and together they have at most 90 words."""
     assert 2 == len(decision.paragraphs)
     assert decision.words <= WORDS_MAX
     for paragraph, label in zip(decision.paragraphs, ("Decision", "Why"), strict=True):
@@ -60,7 +60,7 @@ def test_every_decision_that_is_named_has_a_heading() -> None:
 
 
 def test_every_number_in_a_decision_has_a_heading() -> None:
-    """Decisions refer only to decisions of the page."""
+    """Decisions refer only to decisions that are on the page."""
     named = {
         number
         for decision in DECISIONS

@@ -76,7 +76,7 @@ def test_words_before_a_colon_are_kept(kind: Kind, words: str) -> None:
 
 
 def test_every_attribute_docstring_is_kept() -> None:
-    """No docstring of an attribute loses a line or becomes a field."""
+    """No docstring of an attribute is parsed as a type."""
     docstrings = [docstring for path in SOURCES for docstring in attribute_docstrings(path)]
 
     assert len(docstrings) > 100
@@ -159,7 +159,7 @@ def acquire_thing() -> Iterator[int]:
     ],
 )
 def test_context_managers_have_their_type(found: object, returns: str, expected: str) -> None:
-    """A decorated generator is shown as returning a context manager."""
+    """A decorated generator is shown as returning a context manager; the types of other functions are unchanged."""
     assert ("()", expected) == prepare_signature(APP, "function", "name", found, None, "()", returns)
 
 
@@ -210,7 +210,7 @@ def test_the_base_object_is_hidden() -> None:
 
 
 def test_members_of_enumerations_are_kept() -> None:
-    """A member of an enumeration has an entry without a docstring; a default of a class that is a member has none."""
+    """A member of an enumeration keeps its entry without a docstring; autodoc decides about other attributes."""
     member = Service.QUERY
 
     assert keep_member(APP, "class", "QUERY", member, True, None) is False

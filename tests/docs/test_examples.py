@@ -91,7 +91,7 @@ def test_an_example_in_a_separate_process(name: str, node: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(NEEDS_A_NODE))
 def test_an_example_without_a_node_shows_its_usage(name: str) -> None:
-    """Without a connection string, a program that connects to a node prints its usage."""
+    """Without a connection string, a program that connects to a node prints its usage and exits with status 1."""
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, check=False, timeout=SECONDS_MAX
     )
@@ -173,7 +173,7 @@ def explanations_shown() -> list[str]:
 
 @pytest.mark.parametrize("arguments", explanations_shown())
 def test_explain_commands_on_pages_work(arguments: str) -> None:
-    """Every explain command on a page succeeds with several lines of output."""
+    """Every explain command on a page, except the examples of bad input, succeeds with several lines of output."""
     result = CliRunner().invoke(main, ["explain", *shlex.split(arguments)])
 
     assert 0 == result.exit_code, result.output
@@ -207,7 +207,7 @@ def test_the_example_with_faults_logs_as_shown() -> None:
 
 
 def test_batch_answers_are_as_shown() -> None:
-    """The questions on the page about ``--batch`` have the answers below them; an invalid question has an error."""
+    """The questions on the page about ``--batch`` cover every kind of question and get the answers below them."""
     questions, answers = [block.text for block in blocks_of(BATCH) if block.language == "json"]
     result = CliRunner().invoke(main, ["explain", "--batch", "-"], input=questions)
 

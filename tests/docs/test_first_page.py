@@ -43,7 +43,7 @@ def test_the_picture_shows_both_writes(drawn: dict[str, str]) -> None:
 
 
 def test_the_picture_has_two_modes(drawn: dict[str, str]) -> None:
-    """The README has a picture for light and dark mode, with the same words in other colours."""
+    """The README has one picture for light mode and one for dark mode, with the same words in different colours."""
     readme = README.read_text(encoding="utf-8")
     sources = re.findall(r'prefers-color-scheme: (\w+)\)" srcset="([^"]+)"', readme)
 

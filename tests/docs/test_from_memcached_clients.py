@@ -55,7 +55,7 @@ def test_every_exception_has_a_row(module: object) -> None:
 
 
 def test_names_in_the_table_exist() -> None:
-    """Every method, exception and function of triclinium in the right column exists, and is one."""
+    """Every method, exception and function of triclinium in the right column exists."""
     methods = re.findall(r"`([A-Z]\w+)\.(\w+)", HERE)
     exceptions = re.findall(r"`(\w+Exception)`", HERE)
     functions = re.findall(r"`triclinium\.(\w+)`", HERE)
@@ -68,7 +68,7 @@ def test_names_in_the_table_exist() -> None:
 
 @rows("name", sorted(set(re.findall(r"\b(\w+)=", HERE))))
 def test_arguments_in_the_table_exist(name: str) -> None:
-    """Every argument in the right column is one of ``open_cluster``, of a timeout, or of a method of collections."""
+    """Every argument in the right column is one of ``open_cluster``, ``TimeoutOptions`` or a method of collections."""
     methods = [value for kind in METHODS_OF for value in vars(kind).values() if inspect.isfunction(value)]
     called: list[Callable[..., object]] = [triclinium.open_cluster, triclinium.TimeoutOptions, *methods]
 

@@ -88,7 +88,7 @@ def test_tables_have_every_row(name: str, rows: int) -> None:
 
 
 def test_every_method_has_its_command() -> None:
-    """Every method has a row with the opcode of its command."""
+    """Every operation on documents has a row with an existing opcode."""
     rows = re.findall(r"^\| `(\w+)` \| `Opcode\.(\w+)` \|$", TABLES["operation_commands"](), re.MULTILINE)
 
     assert METHODS | REPLICA_READS == {operation for operation, _ in rows}

@@ -81,7 +81,7 @@ def test_cells_print_what_the_page_shows(run: Run) -> None:
 
 
 def test_cells_go_wrong_as_described(run: Run) -> None:
-    """A cell that awaits on the wrong loop raises the exception of the page, and ``trio.run`` works with both."""
+    """A cell that awaits in the wrong event loop raises an exception; ``trio.run`` works with either loop."""
     define = (
         "import asyncio, trio\n"
         "from triclinium.testing import open_fake_cluster\n"

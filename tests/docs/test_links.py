@@ -47,7 +47,7 @@ def test_every_rfc_on_pages_has_a_link() -> None:
 
 
 def test_the_first_mention_in_a_section_is_linked() -> None:
-    """Only the first mention in a section is linked, and none in titles, code or existing links."""
+    """Only the first mention of an RFC in a section is linked, and none in titles, code or existing links."""
     document = new_document("page")
     section = nodes.section("", nodes.title("", "RFC 0013"))
     section += nodes.paragraph(

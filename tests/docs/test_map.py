@@ -61,7 +61,7 @@ def test_the_picture_has_every_layer() -> None:
 
 
 def test_a_package_may_import_lower_layers() -> None:
-    """The page permits ``kv`` to import its neighbours and the layers below, and nothing above."""
+    """The page permits ``kv`` to import its neighbours and lower layers, but not higher ones."""
     allowed = allowed_to("triclinium_core.kv")
 
     assert {"`_speedups.py`", "`retry`", "`shown.py`"} <= set(allowed.split(", "))

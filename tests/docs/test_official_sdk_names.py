@@ -201,14 +201,14 @@ def kind_of(code: str, section: str) -> object:
 
 @rows("row", [row for row in ROWS if row.section != LINES])
 def test_every_name_of_a_row_exists(row: Row) -> None:
-    """Every name in the tables exists, every call is one of a callable that takes its arguments."""
+    """Every name in a row exists, and every callable in it takes the arguments of its call."""
     for code in row.ours:
         look_up(code, row.section)
 
 
 @rows("row", [row for row in ROWS if row.section != LINES])
 def test_kinds_of_attributes_are_true(row: Row) -> None:
-    """A row that mentions a property, an attribute or a method names only those."""
+    """If a row mentions a property, a method or an attribute, the names in it are of that kind."""
     for code in row.ours:
         kind = kind_of(code, row.section) if re.search(r"\b(propert|methods? that|an attribute)", row.note) else None
         if "propert" in row.note:
@@ -231,7 +231,7 @@ def test_kinds_of_attributes_are_true(row: Row) -> None:
     ],
 )
 def test_a_wrong_name_is_found(code: str, section: str) -> None:
-    """A name, an attribute, an option or an argument that does not exist raises."""
+    """A name, an attribute, an option or an argument that does not exist raises, and so does the call of a property."""
     with pytest.raises((LookupError, TypeError, AssertionError)):
         look_up(code, section)
 
@@ -243,7 +243,7 @@ class Person(msgspec.Struct):
 
 
 def test_the_lines_are_complete() -> None:
-    """Every line of the first table has code to run, except those that need none."""
+    """The first table has at most two fewer pieces of code to run than lines."""
     assert len(RUN) >= len([row for row in ROWS if row.section == LINES]) - 2
 
 

@@ -74,5 +74,5 @@ def test_pip_installs_the_core_with_the_client(page: Path) -> None:
     ],
 )
 def test_a_line_without_the_core_is_found(line: str) -> None:
-    """A line that installs only the folder, the wheel or the address of the client is found."""
+    """A line with a pip command that installs the client's folder, wheel or address without the core is found."""
     assert lacks_the_core(line)

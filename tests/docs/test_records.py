@@ -25,7 +25,7 @@ def document_of(*lines: Sequence[str]) -> nodes.document:
 
 
 def test_a_decision_has_an_anchor() -> None:
-    """The anchor of a decision is its number. Its paragraphs link to other decisions, its heading does not."""
+    """The anchor of a decision is its number, and its paragraphs link to other decisions, but its heading does not."""
     title = nodes.title("", "C7 · Buckets of C6")
     section = nodes.section("", title, nodes.paragraph("", "As C1; see D12 and T8"), ids=["c7-buckets-of-c6"])
     document = new_document("page")

@@ -104,7 +104,7 @@ def test_names_without_a_package_have_entries(reference: str, name: str) -> None
 
 
 def test_signatures_are_readable(reference: str) -> None:
-    """No signature shows a memory address, a private type, or a very long value."""
+    """No signature shows a memory address or an internal type, or is longer than the maximum."""
     texts = [
         (name, " ".join(html.unescape(re.sub(r"<[^>]+>", "", signature)).split()))
         for name, signature in ENTRY.findall(reference)

@@ -74,7 +74,7 @@ def test_named_decisions_exist() -> None:
 
 
 def test_the_introduction_lists_every_rfc() -> None:
-    """The introduction lists each SDK-RFC that a heading or a section names, with its location."""
+    """The introduction lists each SDK-RFC that a heading or a section names."""
     introduction, _, rest = PAGE.read_text(encoding="utf-8").partition("\n## ")
     sections = "\n".join([*re.findall(r"^## .*", rest, re.MULTILINE), *(row[0] for row in ROWS)])
 

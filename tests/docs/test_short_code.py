@@ -1,4 +1,4 @@
-"""Short code in tables keeps in one piece, and pages.css has the rule for it."""
+"""Short code in tables, which a rule of pages.css keeps in one piece."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ CASES: list[tuple[str, str, Fault | None, int]] = [
 
 
 async def test_each_failure_has_a_status() -> None:
-    """The status states whether the note was written; only a response with 503 permits a repetition."""
+    """Each failure has its status, and only a response with 503 has a ``Retry-After`` header."""
     found: dict[int, tuple[int, str | None]] = {}
 
     async def request(number: int) -> None:
@@ -104,7 +104,7 @@ async def test_each_failure_has_a_status() -> None:
             response = await server.http.request(method, path, content="text")
         found[number] = (response.status_code, response.headers.get("Retry-After"))
 
-    # The limits of all cases pass at the same time.
+    # Run the cases concurrently, so that their time limits pass at the same time.
     async with trio.open_nursery() as nursery:
         for number in range(len(CASES)):
             nursery.start_soon(request, number)
@@ -151,7 +151,7 @@ async def test_an_operation_is_in_the_trace() -> None:
 
 
 async def test_a_missing_bucket_ends_the_start() -> None:
-    """A bucket that does not exist ends the server before it accepts requests."""
+    """A bucket that does not exist ends the start of the server with BucketAccessException."""
     with pytest.raises(BaseExceptionGroup) as raised:
         # hypercorn reports its address before the failure ends it.
         async with served(bucket="other"):
@@ -177,7 +177,8 @@ class Load:
             await until(lambda: len(self.confirmed) >= NOTES_BEFORE_THE_STOP)
         except trio.TooSlowError:
             raise AssertionError(
-                f"{len(self.confirmed)} notes were confirmed; statuses {self.statuses[-20:]}"
+                f"{len(self.confirmed)} of {NOTES_BEFORE_THE_STOP} notes were confirmed; last statuses: "
+                f"{self.statuses[-20:]}"
             ) from None
 
     async def _write(self, client: int) -> None:
@@ -216,7 +217,7 @@ async def test_shutdown_under_load_loses_no_write() -> None:
 
 
 async def test_slow_writes_are_answered_during_a_shutdown() -> None:
-    """A write that gets no response is answered with 504 during the shutdown, within its limit."""
+    """A write to which the node sends no response is answered with 504 during the shutdown."""
     statuses: list[int] = []
     async with served() as server:
         server.fake.node.faults.next(Opcode.SET, drop_response(), times=CLIENTS)
@@ -247,7 +248,7 @@ async def test_a_signal_ends_the_program() -> None:
         command = [sys.executable, "-W", "error", str(EXAMPLES / "web_application.py")]
         said = b""
         async with trio.open_nursery() as nursery:
-            # The client refuses unknown variables, such as those of the gate.
+            # The client refuses unknown ``TRICLINIUM_`` variables, such as those that configure the tests.
             others = {name: value for name, value in os.environ.items() if not name.startswith("TRICLINIUM_")}
             start = partial(trio.run_process, command, stderr=PIPE, check=False, env={**others, **variables})
             program: trio.Process = await nursery.start(start)

@@ -17,7 +17,7 @@ from triclinium_core import decoder_faults
 SCENES_MAX = len(SCENES) * len(DOCUMENTS)
 """Number of different scene numbers that are drawn.
 
-A target takes a scene number modulo the number of its scenes, so that it plays each scene equally often.
+A target takes a scene number modulo the number of its scenes, so that each scene has the same probability.
 """
 REPORT_EVERY = 20_000
 TARGETS = {"client": play, "node": play_node, "rows": play_rows}

@@ -1,6 +1,7 @@
 """Changes to JSON documents at any path: other numbers, words, strings and containers.
 
-A document is a value as ``json.loads`` returns it. ``Text`` in it holds JSON that ``json.dumps`` cannot write.
+A document is a value as ``json.loads`` returns it. ``Text`` in it holds encoded JSON, even in a form that
+``json.dumps`` cannot write.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """JSON documents that nodes send, and a client that waits for each of them.
 
-Each ``play_...`` function feeds a document to the complete client: ``handle`` raises no exception and returns only
-documented actions, and every caller gets exactly one result or exception of the library.
+Each ``play_...`` function feeds a document to the complete client: ``handle`` raises no exception, and every caller gets
+exactly one result or exception of the library.
 """
 
 from __future__ import annotations
@@ -366,7 +366,7 @@ class Client:
             else:
                 self._now = max(self._now, self.machine.wakeup)
                 self._feed(neutral.TimePassed())
-        raise AssertionError("the client is still busy after STEPS_MAX steps")
+        raise AssertionError(f"the client is still busy after {STEPS_MAX} steps")
 
     def _feed(self, event: couchbase.Event) -> None:
         for action in self.machine.handle(event, self._now):

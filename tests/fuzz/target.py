@@ -122,7 +122,7 @@ def play(attack: Attack) -> None:
             break
         witness.feed(neutral.TimePassed(), max(0.0, scene.machine.wakeup))
     else:
-        raise AssertionError("the client is still busy after STEPS_MAX steps")
+        raise AssertionError(f"the client is still busy after {STEPS_MAX} steps")
     witness.feed(neutral.TimePassed(), DEADLINE)
 
     assert dict.fromkeys(range(1, len(OPERATIONS) + 1), 1) == dict(witness.settled)

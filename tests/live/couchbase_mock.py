@@ -187,7 +187,7 @@ class CouchbaseMock:
         self.do("RESET_QUERYSTATE")
 
     def hiccup(self, milliseconds: int) -> None:
-        """Make each node sleep before each of its responses; 0 ends that."""
+        """Make each node sleep after the first byte of each of its responses; 0 ends that."""
         # Sleep after the first byte: the mock sleeps after ``offset`` bytes, and loses a response that is shorter.
         self.do("HICCUP", msecs=milliseconds, offset=1 if milliseconds else 0)
 

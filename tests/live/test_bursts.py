@@ -14,7 +14,7 @@ SAFETY_NET_SECONDS = 180.0
 
 
 async def write_all_at_once(served: Mapping[str, Any], count: int, timeouts: TimeoutOptions) -> int:
-    """Write ``count`` documents, each in its own task, until an error. Return the number of written documents."""
+    """Write ``count`` documents, each in its own task, and return the number of written documents."""
     written = 0
 
     async def write(documents: Collection, number: int) -> None:

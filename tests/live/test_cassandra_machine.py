@@ -73,7 +73,7 @@ def run(
 
 @pytest.mark.parametrize(("level", "required"), [(QUORUM, 2), (ALL, 3)])
 def test_downgrading(cassandra_session: Session, row_id: int, level: cassandra.ConsistencyLevel, required: int) -> None:
-    """Under the downgrading policy, a write and a read are retried on the same node at ONE, and return its rows."""
+    """Under the downgrading policy, a write and a read are retried on the same node at ONE, and succeed."""
     for text, rows in ((INSERTION, []), (SELECTION, [("ada",)])):
         end, sent = run(cassandra_session, cassandra.ConsistencyDowngradingRetryPolicy(), text, row_id, level)
 
@@ -142,7 +142,7 @@ def test_an_error_has_all_fields_of_the_response(
     kind: type[errors.CoordinatorError],
     expected: Mapping[str, object],
 ) -> None:
-    """An error has every field and the message of the node's response."""
+    """An error has the fields of the node's response, and its text contains the message."""
     prepare_failures(cassandra_session, row_id)
 
     end, _ = run(cassandra_session, cassandra.DefaultRetryPolicy(), text, row_id, ONE)

@@ -97,7 +97,7 @@ def test_downgrading_reads(session: Session, downgrading: WatchedPolicy, row_id:
 
 
 def test_default_reads(session: Session, default: WatchedPolicy, row_id: int) -> None:
-    """Under the default policy, a read with one of two responses fails: a retry would wait for the same replica."""
+    """Under the default policy, a read with one of two responses fails without a retry."""
     with pytest.raises(cassandra.ReadTimeout):
         start(session, default, SELECTION, row_id, level=QUORUM).result()
 

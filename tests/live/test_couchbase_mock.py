@@ -69,7 +69,7 @@ async def test_the_bootstrap_is_negotiated(
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN"])
 async def test_each_mechanism(safety_net: None, couchbase_mock: CouchbaseMock, mechanism: str) -> None:
-    """Each mechanism accepts the correct password, and a wrong one fails immediately."""
+    """Each mechanism accepts the correct password and refuses a wrong one."""
     mock = couchbase_mock
     right = triclinium.PasswordAuthenticator(mock.bucket, "secret", allowed_sasl_mechanisms=(mechanism,))
     wrong = triclinium.PasswordAuthenticator(mock.bucket, "secreT", allowed_sasl_mechanisms=(mechanism,))
@@ -92,7 +92,7 @@ async def test_the_best_offered_mechanism_is_used(safety_net: None, couchbase_mo
 
 
 async def test_a_missing_bucket(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
-    """A missing bucket fails immediately with its name."""
+    """A missing bucket raises BucketAccessException with its name."""
     with pytest.raises(errors.BucketAccessException, match="BUCKET_ACCESS_ERROR.*'other'"):
         await attempt(couchbase_mock, bucket="other")
 
@@ -120,7 +120,7 @@ REFUSED_STEPS: dict[str, tuple[Opcode, Status, type[errors.CouchbaseException], 
 
 @pytest.mark.parametrize("step", REFUSED_STEPS)
 async def test_a_refused_step_of_the_bootstrap(safety_net: None, couchbase_mock: CouchbaseMock, step: str) -> None:
-    """If nodes refuse a step of the bootstrap, operations fail with that step's error, a terminal one immediately."""
+    """If nodes refuse a step of the bootstrap, operations raise its terminal error, or a timeout that names it."""
     opcode, status, error, text = REFUSED_STEPS[step]
     couchbase_mock.fail(status, opcode=opcode)
 
@@ -293,7 +293,7 @@ async def test_unsupported_collections_are_refused(couchbase_mock: CouchbaseMock
 
 
 async def test_unsupported_options_are_refused(store: triclinium.Collection, key: str) -> None:
-    """An option that HELLO did not grant raises, and the server refuses an unknown command."""
+    """An option whose feature HELLO did not grant raises, and the server refuses an unknown command."""
     await store.upsert(key, 1)
     with pytest.raises(errors.FeatureNotAvailableException):
         await store.upsert(key, 2, preserve_expiry=True)

@@ -171,7 +171,7 @@ async def test_the_client_follows_explain(
     "status", [couchbase.Status.OUT_OF_MEMORY, couchbase.Status.BUSY, 0x7FF0], ids=lambda status: f"0x{status:02x}"
 )
 async def test_the_error_map_decides(safety_net: None, couchbase_mock: CouchbaseMock, key: str, status: int) -> None:
-    """Without an error map, a status that the map would have retried fails immediately."""
+    """Without an error map, a status that the map would have retried fails without a retry."""
     couchbase_mock.fail(couchbase.Status.NOT_SUPPORTED, opcode=Opcode.GET_ERROR_MAP)
     async with client_of(couchbase_mock, PATIENT, key) as (cluster, _):
         strategy = couchbase.FastFailOnTerminalErrorRetryStrategy()
@@ -330,7 +330,7 @@ async def store_and_read(store: Collection, value: int, keys: list[str]) -> None
 
 
 async def test_the_client_follows_the_map(safety_net: None, mortal_mock: CouchbaseMock) -> None:
-    """A failover and a respawn move nearly all vbuckets, and each operation is sent to the correct node."""
+    """When the client has the map after a failover or a respawn, each write is sent to the node of its vbucket."""
     mock = mortal_mock
     async with client_of(mock) as (cluster, store):
         await store_and_read(store, 1, KEYS)

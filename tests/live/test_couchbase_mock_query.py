@@ -22,7 +22,7 @@ ROW = {"row": "value"}
 async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[triclinium.Cluster]:
     """Yield a client for the test."""
     async with couchbase_mock.open_client() as (opened, _):
-        # Open the bucket, because its connections bring the addresses of the services.
+        # Open the bucket, because its connections receive the addresses of the services.
         await opened.bucket(couchbase_mock.bucket).wait_until_ready()
         yield opened
 
@@ -70,7 +70,7 @@ async def test_error(cluster: triclinium.Cluster) -> None:
 
 
 async def test_prepared(cluster: triclinium.Cluster) -> None:
-    """On a cluster without enhanced prepared statements, the plan is requested first and executed by each query."""
+    """On a cluster without enhanced prepared statements, each of three prepared queries returns its row."""
     assert [[ROW]] * 3 == [await found(cluster, adhoc=False) for _ in range(3)]
 
 

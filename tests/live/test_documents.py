@@ -55,7 +55,7 @@ async def test_get_returns_the_upserted_value(server: Memcached | CouchbaseMock,
 
 
 async def test_writes_need_the_current_version(store: Collection, key: str) -> None:
-    """A document is inserted once, replaced and removed only if it exists, and with an old CAS neither."""
+    """A document is inserted once, and replaced and removed only if it exists and the CAS is not an old one."""
     with pytest.raises(errors.DocumentNotFoundException):
         await store.replace(key, 0)
     old = await store.insert(key, 1)
@@ -96,7 +96,7 @@ async def test_counters(server: Memcached | CouchbaseMock, store: Collection, ke
 
 @pytest.mark.parametrize("size", [0, 1, 100_000, 1024 * 1024, VALUE_SIZE_MAX - 4096], ids=str)
 async def test_values_of_any_size(store: Collection, key: str, size: int) -> None:
-    """Values of any size, from empty to the maximum of this memcached, are read back unchanged."""
+    """Values of any size, from empty to nearly the maximum of this memcached, are read back unchanged."""
     value = (bytes(index % 251 for index in range(1000)) * (size // 1000 + 1))[:size]
     await store.upsert(key, value, transcoder=BINARY)
 

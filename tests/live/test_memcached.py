@@ -38,7 +38,7 @@ def store(cluster: triclinium.Cluster) -> triclinium.Collection:
 
 
 async def ask_as_text(memcached: Memcached, request: str, end: str) -> str:
-    """Return the response to a request of the text protocol, which ends with ``end``."""
+    """Return the response to a request of the text protocol; the response ends with ``end``."""
     async with await trio.open_tcp_stream("127.0.0.1", memcached.port) as stream:
         await stream.send_all(f"{request}\r\n".encode())
         answer = ""
@@ -63,7 +63,7 @@ async def bytes_received(memcached: Memcached) -> int:
 
 
 async def test_exists_uses_get(store: triclinium.Collection, key: str) -> None:
-    """On a plain memcached, ``exists`` uses a GET."""
+    """On a plain memcached, ``exists`` returns whether a document exists, with its CAS."""
     before = await store.exists(key)
     stored = await store.upsert(key, 1)
     after = await store.exists(key)

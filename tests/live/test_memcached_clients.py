@@ -21,7 +21,7 @@ VALUES = {"bytes": b"\x00\xff", "text": "Ada \u00e9", "number": -7}
 
 
 async def test_pymemcache_and_the_client_share_values(memcached: Memcached, safety_net: None) -> None:
-    """Each reads what the other has stored, and the client accepts a CAS of pymemcache."""
+    """The client and pymemcache read each other's values, and the client accepts a CAS of pymemcache."""
     other = pymemcache.Client(("127.0.0.1", memcached.port), serde=serde.pickle_serde, default_noreply=False)
     async with triclinium.open_cluster(memcached.connection_string) as cluster:
         cache = cluster.default_collection()

@@ -185,7 +185,7 @@ async def test_both_clients_use_the_same_locks(official: LineProcess, ours: Coll
 
 
 async def test_both_clients_use_the_same_counters(official: LineProcess, ours: Collection, key: str) -> None:
-    """Both clients count in the same document. After one client has removed it, the other does not find it."""
+    """Both clients count in the same document, and after one client has removed it, the other does not find it."""
     await ours.binary.increment(key, initial=10)
 
     assert {"result": 11} == official.ask(do="increment", key=key)

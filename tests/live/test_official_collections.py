@@ -29,7 +29,7 @@ class OfficialAndNodes(NamedTuple):
     """Official client with its nodes."""
 
     ask: Callable[..., Awaitable[Mapping[str, Any]]]
-    """Function of a command, which returns the client's answer."""
+    """Function that sends a command, and returns the client's answer."""
     fake: FakeCluster
     nodes: FakeNodes
 

@@ -23,7 +23,7 @@ SHORTEST = 1.5
 
 
 class OfficialCluster(NamedTuple):
-    """Three nodes, the official client, and the nodes of the document "ada"."""
+    """Three nodes, the official client, and the indexes of the nodes with the document "ada"."""
 
     nodes: FakeNodes
     official: Official

@@ -47,7 +47,7 @@ async def test_the_client_follows_the_map(safety_net: None, features: frozenset[
         nodes.remove_node(2)
         if features is PUSHED:
             # The client treats writes to a node as lost if the node leaves the map before the client gets the new map.
-            # It then closes the connection of the bucket, but keeps the one through which it found the cluster.
+            # After that, it closes the bucket's connection, but keeps the one through which it found the cluster.
             await until(lambda: nodes[2].connections < connections)
         await store_and_read(official, 3)
         assert placed(nodes, KEYS) == written(nodes)

@@ -65,7 +65,7 @@ def authority(tmp_path: Path) -> FileAuthority:
 
 @pytest.fixture
 async def fake(safety_net: None, authority: FileAuthority) -> AsyncIterator[FakeCluster]:
-    """Yield three nodes."""
+    """Yield a fake cluster of three nodes with TLS."""
     async with open_tcp_cluster(FakeNodes(OPTIONS, 3), ssl_context=authority.server_context()) as served:
         yield served
 

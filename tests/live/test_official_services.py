@@ -96,7 +96,7 @@ def test_the_other_services(client: LineProcess) -> None:
 
 
 def test_all_services_are_pinged(client: LineProcess) -> None:
-    """All HTTP services respond to a ping. The result for KV is not checked, because it depends on open buckets."""
+    """All HTTP services respond to a ping; the result for KV is not checked, because it depends on open buckets."""
     pinged = client.ask(do="ping")["result"]
     pinged.pop("key_value")
 

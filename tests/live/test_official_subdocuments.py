@@ -1,4 +1,4 @@
-"""Subdocuments with the official client, release 4.6, at ``triclinium serve``: alone, and in turns with triclinium."""
+"""Subdocuments of the official client, release 4.6, with ``triclinium serve``: alone, and in turns with triclinium."""
 
 from __future__ import annotations
 

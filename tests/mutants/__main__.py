@@ -18,7 +18,7 @@ WIDTH_MIN = 160
 
 
 def main() -> int:
-    """Judge the named mutants, or all."""
+    """Judge the named mutants, a drawn selection, or all; return the exit status."""
     known = {mutant.name: mutant for mutant in mutants()}
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*known, []], metavar="mutant", help=", ".join(known))

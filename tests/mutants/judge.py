@@ -38,7 +38,7 @@ class Run:
     """Result of running some tests."""
 
     failed: str | None
-    """First test that failed, or None."""
+    """First test that failed, or ``HANGS``; None if all passed."""
     why: str
     """First line of the failed test's explanation."""
     faults: tuple[str, ...]
@@ -48,7 +48,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Tests that noticed a planted bug."""
+    """Results of the tests with a planted bug."""
 
     mutant: Mutant
     problem: str
@@ -71,7 +71,7 @@ class Finding:
 
 
 def judge(mutant: Mutant, seconds_max: float, *, shrink: bool) -> Finding:
-    """Plant a bug in a copy of the sources, and run the tests."""
+    """Plant a bug in a copy of the sources, run the tests there, and return their results."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         tree = Path(folder)
         for name in (*SOURCES, "tests"):
@@ -87,7 +87,7 @@ def judge(mutant: Mutant, seconds_max: float, *, shrink: bool) -> Finding:
 
 
 def run_tests(tree: Path, tests: Sequence[str], seconds_max: float, profile: str) -> Run:
-    """Run tests with the sources in ``tree`` until the first failure or the time limit."""
+    """Run tests with the sources in ``tree`` until the first failure or the time limit, and return the result."""
     options = f"-x -q -n0 -p no:cacheprovider --hypothesis-profile={profile}"
     command = [sys.executable, "-m", "pytest", "-m", "", *options.split()]
     environment = {

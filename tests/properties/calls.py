@@ -48,7 +48,7 @@ def submit(
             expiry = _expiry(operation.expiry)
             return count(key, delta=delta, initial=initial, expiry=expiry, retry_strategy=strategy)
         case _:
-            raise AssertionError(f"{operation.name} has no method here")
+            raise AssertionError(f"submit() has no case for {operation.name}")
 
 
 def _store(c: Collection, operation: wanted.Store, strategy: AnyRetryStrategy | None) -> Awaitable[Result]:

@@ -39,7 +39,7 @@ class Checker:
     """Observations of one client and its node, and the checks of the client's results.
 
     Args:
-        statistics: returns the client's statistics, or empty ones before there is a client.
+        statistics: function that returns the client's statistics, or empty ones before there is a client.
     """
 
     statistics: Callable[[], ClientStatistics] = ClientStatistics
@@ -67,7 +67,7 @@ class Checker:
 
     @property
     def model(self) -> Model:
-        """The model of the callers' results, with its clock set to the current time."""
+        """Model of the callers' results, with its clock set to the current time."""
         self._model.now = trio.current_time()
         return self._model
 
@@ -150,7 +150,7 @@ class Checker:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether the client can serve: every connection is ready, no breaker is open, and each failure is known."""
+        """Whether every connection is ready, no breaker is open, and the client has noticed every failure."""
         connections = self.statistics().connections
         return (
             all(connection.state == "READY" for connection in connections)
@@ -163,7 +163,7 @@ class Checker:
     def may_be_in_flight(self, requests: int) -> bool:
         """Return whether ``requests`` requests of an idle client may still be without a response."""
         faults = [fault for faults in self._unanswered.values() for fault in faults]
-        # A response with a wrong length swallows complete other responses if it ends exactly where one of them ends.
+        # A response with a wrong length swallows other complete responses if it ends exactly where one of them ends.
         return len(faults) == requests or any(isinstance(fault, WrongLength) for fault in faults)
 
     def describe(self) -> str:

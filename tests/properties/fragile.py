@@ -33,7 +33,7 @@ class FragileStream(trio.abc.Stream):
             self._break()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send ``data``, or only the bytes before the cut."""
+        """Send ``data``, or only the bytes before the cut, and then raise."""
         allowance = self._allowance
         if self.is_broken or (allowance is not None and allowance < len(data)):
             if not self.is_broken:

@@ -30,7 +30,7 @@ class PathStep:
 
     @property
     def text(self) -> str:
-        """The path in the text form that a spec takes."""
+        """Path in the text form that a spec takes."""
         text = ""
         for component in self.path:
             if isinstance(component, int):

@@ -288,7 +288,7 @@ class ScriptRunner:
         await trio.sleep(RECOVERY_STEP)
         while not self._checker.is_healthy:
             if trio.current_time() >= give_up:
-                raise Violation(f"not serving {RECOVERY_SECONDS:g} s after the last fault: {self._checker.describe()}")
+                raise Violation(f"unhealthy {RECOVERY_SECONDS:g} s after the last fault: {self._checker.describe()}")
             await trio.sleep(RECOVERY_STEP)
         await trio.sleep(DRAINING_SECONDS)
         statistics = self._cluster.statistics()

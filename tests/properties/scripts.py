@@ -151,7 +151,7 @@ def _calls(strategies: st.SearchStrategy[str] = _MOSTLY_DEFAULT) -> st.SearchStr
 
 
 def _is_honest(fault: Fault) -> bool:
-    """Return whether a client can detect the fault; it cannot if a wrong length includes another complete response."""
+    """Return whether a client can detect the fault; it cannot if a wrong length may include a complete response."""
     return not isinstance(fault, WrongLength) or fault.announced == 0 or fault.announced >= REPLIES_SIZE
 
 

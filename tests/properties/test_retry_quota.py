@@ -1,4 +1,4 @@
-"""Quota of a strategy that many tasks share, while they are cancelled at random: it stays correct to the unit.
+"""Exact quota of a strategy that many tasks share while they are cancelled at random.
 
 If an attempt failed or was cancelled, its cost stays taken from the quota; if it succeeded, its cost is restored. If an
 attempt was not made, it costs nothing: its delay was cut short, its loop ended, or its call of an asynchronous strategy
@@ -64,7 +64,7 @@ class QuotaLedger:
         self.balance = 0
 
     async def call(self, strategy: AnyRetryStrategy) -> None:
-        """Make a call that fails a few times and then succeeds, is cancelled, or leaves its loop."""
+        """Make a call that fails up to three times, and that may be cancelled or leave its loop."""
         chance, left, number = self.chance, self.chance.randrange(4), 0
 
         async def attempt_it() -> None:

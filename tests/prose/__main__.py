@@ -15,7 +15,7 @@ from tests.prose.sieve import findings
 
 
 def main() -> int:
-    """Run one of the two commands."""
+    """Run one of the two commands, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.prose", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -26,7 +26,7 @@ SKIPPED = frozenset({"docs/internals/glossary.md", "docs/internals/map.md", "doc
 
 
 class Prose(NamedTuple):
-    """A text in a file."""
+    """Text in a file."""
 
     path: str
     line: int

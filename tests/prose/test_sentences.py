@@ -86,7 +86,7 @@ def test_a_commit_determines_its_sample() -> None:
 
 @rows(("phrase", "example"), [(phrase, example) for phrase in PHRASES for example in phrase.examples])
 def test_the_sieve_finds_each_example(phrase: Phrase, example: str) -> None:
-    """Each example of a phrase is found under the name of the phrase."""
+    """Each example of a phrase matches the pattern of the phrase."""
     assert phrase.pattern.search(example)
 
 

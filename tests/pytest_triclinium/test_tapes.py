@@ -71,7 +71,7 @@ def named(said: str) -> list[Path]:
     ("settings", "backend"), [(WITH_PYTEST_TRIO, ""), (WITH_ANYIO, ANYIO)], ids=["pytest-trio", "anyio"]
 )
 def test_failed_tests_leave_tapes(tmp_path: Path, settings: str, backend: str) -> None:
-    """Each client of a failed test leaves a tape, which the command in the report replays; others leave none."""
+    """Each client of a fake cluster in a failed test leaves a tape that can be replayed; others leave none."""
     folder = tmp_path / "new" / "tapes of today"
     outcomes, said = run(tmp_path, settings, TESTS.format(backend=backend), f"--triclinium-tape={folder}")
     tapes = named(said)
@@ -89,7 +89,7 @@ def test_failed_tests_leave_tapes(tmp_path: Path, settings: str, backend: str) -
 
 
 def test_passed_tests_leave_nothing(tmp_path: Path) -> None:
-    """A run without a failure leaves an empty folder, and a run without the option records no client."""
+    """A run without a failure leaves an empty folder, and a run without the option reports no tape."""
     program = TESTS.format(backend="")
     recorded, said = run(tmp_path, WITH_PYTEST_TRIO, program, "--triclinium-tape=tapes", "-k", "passes or expected")
     plain = run(tmp_path, WITH_PYTEST_TRIO, program, "-k", "fails")[1]
@@ -100,7 +100,7 @@ def test_passed_tests_leave_nothing(tmp_path: Path) -> None:
 
 
 def test_unusable_folder_is_refused(tmp_path: Path) -> None:
-    """A file in place of the folder refuses the option before the first test."""
+    """If the folder is a file, the option is refused before the first test."""
     (tmp_path / "file").touch()
     outcomes, said = run(tmp_path, WITH_PYTEST_TRIO, TESTS.format(backend=""), "--triclinium-tape=file")
 
@@ -110,7 +110,7 @@ def test_unusable_folder_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [(), ("--triclinium-tape=tapes",)])
 def test_failed_state_machine_leaves_a_tape(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """A state machine that breaks a law leaves a tape, in a temporary folder or that of the option."""
+    """A state machine that breaks a law leaves a tape in a temporary folder, or in the folder of the option."""
     program = MACHINES.format(mark="").replace(
         "    pass\n", "    def recover(self, is_busy):\n        assert False\n", 1
     )

@@ -25,7 +25,7 @@ SEEDS_DEFAULT = 100
 
 
 def main() -> int:
-    """Run one of the two commands."""
+    """Run one of the two commands, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.recordings", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

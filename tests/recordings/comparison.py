@@ -12,9 +12,9 @@ from typing import NamedTuple
 IDLE = re.compile(r"\S+ client \d+ TimePassed\(")
 """Pattern of a line with a ``TimePassed``, which is ignored if no action follows."""
 LINES_BEFORE = 4
-"""Number of equal lines that are shown before a difference."""
+"""Maximum number of equal lines that are shown before a difference."""
 LINES_AFTER = 3
-"""Number of lines of each recording that are shown, beginning with the difference."""
+"""Maximum number of lines of each recording that are shown, beginning with the difference."""
 
 
 class Difference(NamedTuple):

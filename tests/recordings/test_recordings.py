@@ -1,4 +1,4 @@
-"""Recordings, which contain each action of a history, and comparisons, which find each difference."""
+"""Recordings, which contain each action of a history, and comparisons, in which each action counts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_file_has_all_histories(tmp_path: Path) -> None:
 
 
 class Opaque:
-    """An object without fields."""
+    """Object without fields."""
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ GLUE = "\N{NO-BREAK SPACE}"
 
 
 def main() -> int:
-    """Run a soak and print its results."""
+    """Run a soak, print its results, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.soak",
         description="One client on real sockets and three nodes in constant trouble: prints what was "

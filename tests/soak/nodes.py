@@ -1,8 +1,8 @@
 """Three fake nodes on loopback in a separate process, with continuous faults.
 
 The process prints its connection data as one line of JSON, and then answers each line of JSON with another:
-``{"do": "tally"}`` returns the counts of commands and faults so far, ``{"do": "calm"}`` stops the faults for the rest
-of the run and returns the counts. The process ends when its input ends.
+``{"do": "tally"}`` returns the figures of the nodes so far, ``{"do": "calm"}`` stops the faults for the rest
+of the run and returns the figures. The process ends when its input ends.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Disruptions:
                 self.events[name] += 1
 
     async def _change(self) -> None:
-        """Change the cluster at intervals. The next change begins when the last one is complete."""
+        """Change the cluster at intervals. The next change begins after the last one is complete."""
         for name in self._in_turn(self._changes):
             await trio.sleep(self._rng.expovariate(1 / CHANGE_SECONDS))
             self.events[name] += 1
@@ -131,7 +131,7 @@ class Disruptions:
             node.command_log.clear()
 
     def tally(self) -> Mapping[str, object]:
-        """Return the counts of commands and events so far."""
+        """Return the counts of events and commands so far, and the resident memory of this process."""
         self.drain()
         return {
             "events": self.events,

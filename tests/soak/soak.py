@@ -26,17 +26,17 @@ SETTLE_SECONDS = 20.0
 ATTEMPTS = 4
 """Number of attempts to read a document after the faults, because on a busy machine reconnecting takes time."""
 READ_SECONDS = 200.0
-"""Safety net in seconds; every read also has its own timeout."""
+"""Maximum seconds for the final reads, each of which also has its own timeout."""
 POLL_SECONDS = 0.05
 MANY = 100
-"""Number of operations of one kind from which on at least one must have succeeded."""
+"""Number of operations of one kind, of which at least one must succeed."""
 ROUTINE_TIMERS = {
     TimerKind.KEEP_ALIVE,
     TimerKind.CONFIG_POLL,
     TimerKind.CIRCUIT_BREAKER,
     TimerKind.TELEMETRY,
 }
-"""Kinds of timers that an idle client has."""
+"""Kinds of timers that an idle client may have."""
 
 
 @dataclass

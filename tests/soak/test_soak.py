@@ -58,7 +58,7 @@ def samples(blocks: Callable[[int], int]) -> Samples:
 
 
 def test_a_good_report_has_no_complaint() -> None:
-    """A report of a successful soak has no complaint, whether or not an ambiguous write was applied."""
+    """A report of a successful soak has no complaint, even if an ambiguous write was applied."""
     report = good_report()
     report.documents["own"] = 6
 

@@ -19,7 +19,7 @@ from triclinium_core.retry.couchbase import may_be_applied
 BINARY = RawBinaryTranscoder()
 CANCELLED = "(left by its caller)"
 CANCEL_SHARE = 0.03
-"""Share of calls that run in a scope which may cancel them."""
+"""Share of calls that run in a scope that may cancel them."""
 MEMORY_SECONDS = 60.0
 """Maximum seconds for which a write is in flight."""
 DOCUMENT_SIZE_MAX = 2000
@@ -58,12 +58,12 @@ class Reported:
     failed: Counter[str] = field(default_factory=Counter)
     """Failures by class, including cancelled calls."""
     maybe: int = 0
-    """Failures that may have been applied."""
+    """Number of failed operations that may have been applied."""
 
 
 @dataclass
 class Counted:
-    """Numbers of certain and of possible changes of one counter, in each direction."""
+    """Sums of the certain and of the possible changes of one counter, in each direction."""
 
     up: int = 0
     down: int = 0
@@ -73,7 +73,7 @@ class Counted:
 
 @dataclass
 class Own:
-    """Values of a document, as its only writer knows them."""
+    """Values of a document, as its only writer recorded them."""
 
     certain: int | None = None
     """Last value that was certainly written; None before the first write or after a removal."""
@@ -83,7 +83,7 @@ class Own:
 
 @dataclass
 class Known:
-    """Results of all calls of one client, as its tasks know them."""
+    """Results of all calls of one client, as its tasks recorded them."""
 
     reported: dict[str, Reported] = field(default_factory=lambda: {kind: Reported() for kind in OPCODES})
     counters: dict[str, Counted] = field(

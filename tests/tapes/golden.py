@@ -1,4 +1,4 @@
-"""Golden tapes and their texts. It uses the core only, because the tests also run inside WebAssembly."""
+"""Golden tapes and their texts. This module uses only the core, because its tests also run inside WebAssembly."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def updated(tape: bytes) -> bytes:
 
 
 def text_of(tape: bytes) -> str:
-    """Return the calls on a tape, and their digests, with one entry on each line."""
+    """Return the events, calls and other lines of a tape as text, with each entry of a digest on its own line."""
     return "".join(f"{text}\n" for text in _texts(tape))
 
 
 def changes(tape: bytes) -> str:
-    """Return how the digests of today's code differ from those of a tape; the empty string if they do not."""
+    """Return a diff from the digests of a tape to those of today's code; an empty string if they are equal."""
     before, after = (text_of(each).splitlines() for each in (tape, updated(tape)))
     return "\n".join(unified_diff(before, after, "the tape", "today", lineterm="", n=2))
 

@@ -31,13 +31,13 @@ def recorded() -> Iterator[tuple[str, bytes]]:
     for scenario in SCENARIOS:
         with tempfile.TemporaryDirectory() as folder, _tapes_in(Path(folder)) as paths:
             trio.run(_play, scenario)
-            # The scenario with the wrong password opens a second client.
+            # Use the newest tape, because the scenario with the wrong password opens a second client.
             yield re.sub(r"[^a-z0-9]+", "_", scenario.name.replace("'", "")), paths[-1].read_bytes()
 
 
 @contextmanager
 def _tapes_in(folder: Path) -> Iterator[list[Path]]:
-    """Record each client on a tape in a folder."""
+    """Record each client on a tape in a folder, and yield a list that gets the path of each tape."""
     paths: list[Path] = []
 
     def make_tape(options: ClientOptions) -> EventTape:

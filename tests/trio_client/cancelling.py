@@ -51,7 +51,7 @@ class Moments(trio.abc.Instrument):
 
     @contextmanager
     def of_call(self, scope: trio.CancelScope) -> Iterator[None]:
-        """Count the moments of the block, which is the call, starting with 0."""
+        """Count the moments of the block, which is the call, from 0, and cancel ``scope`` at ``cancel_at``."""
         self.count = self.checkpoints = 0
         if self.cancel_at == 0:
             scope.cancel()
@@ -192,7 +192,7 @@ SETTLING_SECONDS = 6.0
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One call of a cluster, and the state when no request is pending and later calls have succeeded."""
+    """One call of a cluster, and the state when the client has settled and later calls have succeeded."""
 
     ending: Ending
     changes: int

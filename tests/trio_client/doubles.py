@@ -49,7 +49,7 @@ REQUEST = RetryRequest(
 
 
 def get(key: str = "ada") -> Get:
-    """Return an operation, which reads the document "ada" or ``key``."""
+    """Return an operation that reads the document ``key``."""
     return Get(KEYSPACE, key)
 
 
@@ -129,7 +129,7 @@ async def open_driver(
 
 
 def settle(event: Event) -> Sequence[Action]:
-    """Complete every operation during its submission, as a script."""
+    """Return the completion of a submitted operation, and nothing for other events."""
     return [CompleteOperation(event.token, DONE)] if isinstance(event, OperationSubmitted) else ()
 
 
@@ -174,7 +174,7 @@ class HalfDeafStream(trio.abc.Stream):
         self.is_closed = False
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Record the data of the call."""
+        """Record the data, and call the test's function if there is one."""
         self.sent.append(bytes(data))
         await trio.lowlevel.checkpoint()
         if self._send_all is not None:
@@ -189,6 +189,6 @@ class HalfDeafStream(trio.abc.Stream):
         return await self._receive_some()
 
     async def aclose(self) -> None:
-        """Record that the stream was closed."""
+        """Record that the stream was closed, and call the test's function."""
         self.is_closed = True
         await self._aclose()

@@ -24,7 +24,7 @@ class NameServer:
     """Server that answers queries for SRV records over UDP.
 
     Args:
-        records: host and port of each record by name, without the final dot; any other name does not exist.
+        records: host and port of each record, by name without the final dot; any other name does not exist.
     """
 
     records: Mapping[str, Sequence[tuple[str, int]]]
@@ -50,7 +50,7 @@ class NameServer:
         return DnsResolver(resolver) if search is None else DnsResolver(resolver, search=search)
 
     async def serve(self, socket: trio.socket.SocketType) -> None:
-        """Respond to queries until cancelled."""
+        """Receive queries until cancelled, and respond to them unless the server is mute."""
         while True:
             data, peer = await socket.recvfrom(DATAGRAM_SIZE_MAX)
             answer = self.answer(dns.message.from_wire(data))

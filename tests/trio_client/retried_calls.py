@@ -1,4 +1,4 @@
-"""A function that fails and then succeeds, and the ways to retry it."""
+"""Callable that fails and then succeeds, and two ways to retry a function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Way = Callable[..., Awaitable[Any]]
 
 
 class Flaky:
-    """Callable that records its times, takes ``seconds``, and raises its errors one by one or returns its arguments."""
+    """Callable that records its times, takes ``seconds``, and raises its errors in turn, then returns its arguments."""
 
     def __init__(self, *errors: BaseException, seconds: float = 0.0) -> None:
         self.errors = list(errors)

@@ -1,4 +1,4 @@
-"""Cancellation of every call at every moment, which affects no other call, and after which the client still works.
+"""Cancellation of operations and of whole clients at every moment, which affects no other call and no later one.
 
 The summary of a test run gives the number of moments at which each call was cancelled.
 """
@@ -196,12 +196,12 @@ SHORT = {
         )
     ),
 }
-"""Cases of a short run: one for each kind of checkpoint. Other operations differ in the core, not in checkpoints."""
+"""Cases of a short run: each kind of checkpoint. Other operations differ in the core, not in checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """State of client and node after a call, when no request is pending and a later call has succeeded."""
+    """State of client and node after a call, when the client has settled and later calls have succeeded."""
 
     tasks: Mapping[str, int]
     connections: int
@@ -257,7 +257,7 @@ def furnish(fake: FakeCluster) -> Cas:
 
 
 async def use(collection: Collection) -> None:
-    """Write and read a document, which must succeed at the first attempt."""
+    """Write and read a document, which must succeed without a delay."""
     began = trio.current_time()
     await collection.upsert("later", {"works": True})
     found = await collection.get("later")
@@ -334,7 +334,7 @@ def report(record_property: Record, situation: str, what: str, runs: Runs[T]) ->
 
 
 def test_no_operation_is_left_out() -> None:
-    """Every public coroutine of these classes is in the tables above, or in those of health, services or replicas."""
+    """Every public coroutine of these classes is in a table of this module, or tested in another module."""
     found = {
         f"{kind.__name__}.{name}"
         for kind in (Cluster, Bucket, Scope, Collection, BinaryCollection, CollectionManager)

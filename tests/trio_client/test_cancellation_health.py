@@ -1,4 +1,4 @@
-"""Cancellation of pings, waits and lists of scopes at every moment, after which the client has the same state."""
+"""Cancellation of pings, waits and lists of scopes at every moment, which does not change the client's final state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CALLS: Mapping[str, Call] = {
     "Bucket.wait_until_ready": lambda cluster: cluster.bucket("travel").wait_until_ready(),
     "CollectionManager.get_all_scopes": lambda cluster: cluster.bucket("travel").collections().get_all_scopes(),
 }
-"""Public coroutines that request the state of the cluster."""
+"""Public coroutines that request the state of the cluster or of a bucket."""
 
 OUTCOMES = {"ping": "PingResult", "wait_until_ready": "NoneType", "get_all_scopes": "tuple"}
 """Type name of the result of each method."""
@@ -32,7 +32,7 @@ OPTIONS = FakeNodeOptions(
     error_map=ErrorMapDocument(revision=1, rows=()),
     services=frozenset({Service.KV, Service.MANAGEMENT, Service.QUERY}),
 )
-"""Nodes with two HTTP services only: the client pings all services alike, and each further one adds as many moments."""
+"""Nodes with two HTTP services only, because the client pings all services alike, and each one adds moments."""
 
 
 def slow(fake: FakeCluster, nursery: trio.Nursery) -> None:
@@ -72,7 +72,7 @@ SHORT = {
     ("Bucket.wait_until_ready", "slow"),
     ("CollectionManager.get_all_scopes", "slow"),
 }
-"""Cases of a short run: every kind of call at least once. The core decides how long a call waits."""
+"""Cases of a short run. The other cases differ in how long a call waits, which the core decides."""
 
 
 @pytest.mark.parametrize(

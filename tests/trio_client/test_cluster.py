@@ -47,7 +47,7 @@ async def test_entering_and_leaving_are_checkpoints() -> None:
 
 
 async def test_leaving_closes_connections_immediately() -> None:
-    """Leaving the block closes the connections immediately, because every operation has been awaited."""
+    """When the block has been left, its open connection has been closed."""
     stream = doubles.HalfDeafStream()
     async with doubles.open_driver(
         ScriptedClusterMachine(on(TimePassed, doubles.OPEN_STREAM)), doubles.connector_to(stream)
@@ -102,7 +102,7 @@ async def test_statistics_outlive_the_cluster() -> None:
 
 
 async def test_opening_does_not_wait() -> None:
-    """Opening a cluster does not wait for the network; the first operation reports connection problems."""
+    """Opening and leaving a cluster do not wait for the network, which may be unreachable."""
     async with open_cluster("couchbase://10.0.0.5", AUTHENTICATOR, connector=UNREACHABLE) as cluster:
         bucket = cluster.bucket("travel")
 
@@ -163,7 +163,7 @@ class ByeConnector:
     ],
 )
 def test_a_wrong_argument_is_refused_immediately(parameter: str, arguments: dict[str, object]) -> None:
-    """Every argument is checked when it is passed, and the error names the parameter without showing the password."""
+    """A wrong argument is refused when it is passed, and the error names the parameter without showing the password."""
     given: dict[str, object] = {"connection_string": "couchbase://10.0.0.5", "authenticator": AUTHENTICATOR}
     with pytest.raises(errors.InvalidArgumentException) as caught:
         open_cluster(**{**given, **arguments})  # type: ignore[arg-type]
@@ -173,7 +173,7 @@ def test_a_wrong_argument_is_refused_immediately(parameter: str, arguments: dict
 
 
 async def first_bytes(seed: int) -> bytes:
-    """Return the first bytes that a client sends whose generator has this seed."""
+    """Return the first bytes of a client whose random generator has this seed."""
     ours, theirs = trio.testing.memory_stream_pair()
     options = ClientOptions(connection_string="couchbase://10.0.0.5", authenticator=AUTHENTICATOR)
     driver = make_driver(

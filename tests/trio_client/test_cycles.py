@@ -62,7 +62,7 @@ Call = Callable[[FakeCluster, Cluster], Awaitable[object]]
 
 CALLS_COUNTED = 3
 SHORT, LONG = 0.01, 100.0
-"""Timeouts in seconds. ``SHORT`` expires before a delayed response, and ``LONG`` after every timeout of the client."""
+"""Seconds. ``SHORT`` is a timeout, and ``LONG`` a delay of responses that exceeds every timeout of the client."""
 
 
 class NotDoneError(Exception):
@@ -80,7 +80,7 @@ def _old_objects_are_skipped() -> Iterator[None]:
 
 @asynccontextmanager
 async def open_stocked(**arguments: Unpack[ClientArguments]) -> AsyncIterator[tuple[FakeCluster, Cluster]]:
-    """Yield two nodes with documents and scripted responses, and a client."""
+    """Yield a fake cluster of two nodes with a document and scripted responses, and a client."""
     options = FakeNodeOptions(vbuckets=128)
     async with (
         open_fake_cluster(options=options, nodes=2, replicas=1) as fake,
@@ -219,7 +219,7 @@ SUCCESSES: Mapping[str, Call] = {
 
 
 def with_fault(kind: Opcode | Service | None, fault: Any, call: Callable[[Cluster], Awaitable[object]]) -> Call:
-    """Return a call whose requests meet a fault on every node."""
+    """Return a call whose requests of ``kind`` meet a fault on every node; None matches every request."""
 
     async def faulty(fake: FakeCluster, cluster: Cluster) -> object:
         for node in fake.nodes:
@@ -339,7 +339,7 @@ SEVERAL: Sequence[tuple[Opcode | None, Callable[[Cluster], Awaitable[object]]]] 
     (None, lambda cluster: all_of(people(cluster).get_all_replicas("ada"))),
     (Opcode.RANGE_SCAN_CREATE, lambda cluster: all_of(people(cluster).scan(PrefixScan("a")))),
 ]
-"""Calls of several operations, and the opcode of those that are refused."""
+"""Calls of several operations, each after the opcode of the requests that are refused; None refuses all."""
 
 
 @rows(("refused", "call"), SEVERAL)
@@ -365,7 +365,7 @@ async def test_a_pending_retry_leaves_no_cycle(
 
 
 class Holder:
-    """User object that is a strategy, a transcoder and a context value, and keeps everything it receives."""
+    """User object that is a strategy, a transcoder and a context value, and keeps the requests that it receives."""
 
     def __init__(self) -> None:
         self.kept: list[object] = []
@@ -463,7 +463,7 @@ HELD: Mapping[str, HeldCall] = {
 
 
 async def held(call: HeldCall, fake: FakeCluster, holder: Holder) -> Callable[[], object]:
-    """Let the holder keep the cluster and the result of a call; return a weak reference to the client."""
+    """Let the holder keep the cluster and the result or error of a call; return a weak reference to the driver."""
     async with fake.open_client() as cluster:
         holder.kept.append(cluster)
         try:

@@ -76,7 +76,7 @@ async def test_many_operations_are_counted(autojump_clock: MockClock) -> None:
 
 
 async def time_out_knowing(contexts: Sequence[ErrorContext]) -> TooSlow:
-    """Return the exception that ``fail_after`` raises around reads; ``contexts`` are the machine's for these reads."""
+    """Return the exception that ``fail_after`` raises around reads for which the machine returns ``contexts``."""
     machine = ScriptedClusterMachine()
     machine.contexts = {Token(number): context for number, context in enumerate(contexts, 1)}
 
@@ -112,7 +112,7 @@ async def test_the_error_has_the_operations_context(autojump_clock: MockClock) -
 
 
 async def test_several_operations_keep_their_contexts(autojump_clock: MockClock) -> None:
-    """Each operation keeps its context. The error has the fields that are equal, and states a shared history once."""
+    """Each operation keeps its context; the error has the fields that are equal, and states a shared history once."""
     other = replace(KNOWN, key="k2")
     error = await time_out_knowing([KNOWN, other])
 

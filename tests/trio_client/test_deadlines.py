@@ -1,4 +1,4 @@
-"""``fail_after`` reports whether an interrupted operation may have been applied."""
+"""Errors of ``fail_after``, which report whether an interrupted operation may have been applied."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ async def test_the_blocks_exception_is_raised(autojump_clock: MockClock) -> None
 
 
 async def cancel_and_wait(scope: trio.CancelScope) -> None:
-    """Cancel a scope, and run into the cancellation."""
+    """Cancel a scope, and reach a checkpoint."""
     scope.cancel()
     await trio.lowlevel.checkpoint()
 
@@ -251,7 +251,7 @@ async def cancel(scope: trio.CancelScope) -> None:
 
 
 async def test_unsent_operations_are_unambiguous(mock_clock: MockClock) -> None:
-    """A write cancelled in the pass of the event loop in which it was requested is ambiguous exactly if it was sent."""
+    """A write cancelled in the pass of the loop in which it was requested is ambiguous if and only if it was sent."""
     ambiguous = list[bool]()
     async with open_pair() as (fake, _, people), trio.open_nursery() as nursery:
         await people.upsert("ada", 0)
@@ -280,7 +280,7 @@ async def test_unsent_operations_are_unambiguous(mock_clock: MockClock) -> None:
 
 
 async def test_an_operation_cancelled_during_its_submission(autojump_clock: MockClock) -> None:
-    """If a strategy cancels an operation while it is submitted, the operation is sent and reported as ambiguous."""
+    """If a strategy cancels a write while it is submitted, a write that was applied is reported as ambiguous."""
     verdicts = list[tuple[bool, bool]]()
 
     class Cancelling:

@@ -82,7 +82,7 @@ async def run(trigger: Trigger, stage: Stage) -> None:
 
 
 async def then(call: Awaitable[T], use: Callable[[T], object]) -> None:
-    """Use the result of a call."""
+    """Wait for a call, and use its result."""
     use(await call)
 
 
@@ -142,13 +142,13 @@ async def wait_without_tls(_: Stage) -> None:
 
 
 async def flush_protected(stage: Stage) -> None:
-    """Flush a bucket that was created without permission to flush."""
+    """Create a bucket without permission to flush, and flush it."""
     await stage.cluster.buckets().create_bucket(BucketSettings(name="kept", ram_quota_mb=100))
     await stage.cluster.buckets().flush_bucket("kept")
 
 
 async def many_indexes(stage: Stage) -> None:
-    """Create one search index too many."""
+    """Create a search index at a service that reports too many indexes."""
     stage.fake.node.faults.next(Service.SEARCH, http_status(400, b'{"error":"num_fts_indexes exceeded"}'))
     await stage.cluster.search_indexes().upsert_index(SearchIndex(name="a", source_name="travel"))
 
@@ -178,7 +178,7 @@ def of_document(method: str, *arguments: Any, **options: Any) -> Mapping[type[Ex
 
 
 def with_other_cas(method: str, *arguments: Any) -> Mapping[type[Exception], Trigger]:
-    """Return the trigger of a collection method for another version of a document."""
+    """Return the trigger of a collection method with a CAS that is not the document's."""
     return {errors.CasMismatchException: lambda s: getattr(s.people, method)("ada", *arguments, cas=Cas(1))}
 
 
@@ -203,7 +203,7 @@ def of_indexes(manager: Callable[[Stage], Any], *bucket: str) -> Mapping[str, Ma
 
 
 def of_scopes(method: str, *names: object, **missing: type[Exception]) -> Mapping[type[Exception], Trigger]:
-    """Return triggers of a ``CollectionManager`` method for a missing bucket and for missing names."""
+    """Return triggers of a ``CollectionManager`` method for a missing bucket and for the scopes in ``missing``."""
     return {
         errors.BucketNotFoundException: lambda s: getattr(s.cluster.bucket("nowhere").collections(), method)(*names),
     } | {
@@ -478,10 +478,10 @@ ELSEWHERE: Mapping[str, str] = {
     "trio.BusyResourceError": "_services/test_rows.py::test_only_one_task_may_wait",
     "trio.ClosedResourceError": "_services/test_rows.py::test_failure_after_rows",
 }
-"""Test for each class that has no trigger: classes outside the SDK, of wrong arguments, of defects, and of blocks."""
+"""Test for each class that has no trigger: classes outside the SDK, and those of wrong arguments, defects and blocks."""
 
 ALIKE = {("BinaryCollection.prepend", "ValueTooLargeException")}
-"""Calls and classes without a trigger, because the call's docstring refers to that of another call."""
+"""Calls and classes that have a trigger although the call's docstring only refers to that of another call."""
 
 RAISES = re.compile(r"^Raises:\n((?:    .*\n|\n)+)", re.MULTILINE)
 
@@ -517,7 +517,7 @@ def test_every_documented_error_has_a_trigger() -> None:
 
 @pytest.mark.parametrize("call", TRIGGERS)
 async def test_a_documented_error_occurs(autojump_clock: MockClock, call: str) -> None:
-    """Each trigger raises the exception class that the docstring of its call names."""
+    """Each trigger raises an exception of the class that the docstring of its call names."""
     for error, trigger in TRIGGERS[call].items():
         with trio.fail_after(PATIENCE):
             async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:

@@ -1,4 +1,4 @@
-"""Promises of the README and the guides, kept by the real driver and machine with a fake node in memory."""
+"""Calls as in the README and the guides, with the real driver and machine, and a fake node in memory."""
 
 from __future__ import annotations
 

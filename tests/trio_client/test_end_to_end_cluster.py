@@ -42,7 +42,7 @@ def stores(fake: FakeCluster) -> list[int]:
 
 
 async def test_documents_are_spread_over_all_nodes(autojump_clock: MockClock) -> None:
-    """Each write is sent to the node of its vbucket, and every document is found again."""
+    """The writes are spread over all nodes, and every document is found again."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         people = people_of(cluster)
         await write_all(people, 1)
@@ -99,7 +99,7 @@ async def test_a_dead_node_and_its_failover(autojump_clock: MockClock) -> None:
 
 
 async def test_a_removed_node_is_logged(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """A node that leaves the map is logged at INFO."""
+    """At level INFO, a node that leaves the map is logged."""
     caplog.set_level(logging.INFO, "triclinium")
     async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client() as cluster:
         await write_all(people_of(cluster), 1)
@@ -152,7 +152,7 @@ class Listing:
 
 
 async def test_all_nodes_are_replaced_in_dns(autojump_clock: MockClock) -> None:
-    """If all nodes are replaced at once, the client looks up its name again, and continues with the new nodes."""
+    """If all nodes are replaced at the same time, the client looks up its name again and uses the new nodes."""
     nodes = [(f"{name}.cluster.test", 11210) for name in "abcd"]
     listing = Listing(nodes[:2])
     with trio.fail_after(PATIENCE):
@@ -166,7 +166,7 @@ async def test_all_nodes_are_replaced_in_dns(autojump_clock: MockClock) -> None:
                 await write_all(people, 1)
                 for new, old in ((2, 0), (3, 1)):
                     fake.nodes.add_node(new)
-                    # No old node may send the config that has the new ones.
+                    # Keep the old nodes from sending a config that has the new ones.
                     fake.nodes.hold_config(old)
                 for old in (0, 1):
                     fake.nodes.kill(old)

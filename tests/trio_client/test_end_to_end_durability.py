@@ -31,7 +31,7 @@ WRITES: Sequence[Callable[[Collection, DurabilityLevel], Awaitable[object]]] = (
 
 
 class Trio(NamedTuple):
-    """Cluster, collection, and the node with the replica of the document that most tests use."""
+    """Cluster, collection, and index of the node with the replica of document "ada"."""
 
     fake: FakeCluster
     people: Collection
@@ -40,7 +40,7 @@ class Trio(NamedTuple):
 
 @asynccontextmanager
 async def open_trio(**arguments: Unpack[ClientArguments]) -> AsyncIterator[Trio]:
-    """Yield three nodes and a client, with a document "ada" of value 1 and one replica."""
+    """Yield three nodes and the collection of a client, with a document "ada" of value 1 and one replica."""
     with trio.fail_after(PATIENCE):
         async with (
             open_fake_cluster(options=FakeNodeOptions(vbuckets=128), nodes=3, replicas=1) as fake,
@@ -53,7 +53,7 @@ async def open_trio(**arguments: Unpack[ClientArguments]) -> AsyncIterator[Trio]
 
 
 async def test_every_write_at_every_level(autojump_clock: MockClock) -> None:
-    """Every write at every level completes immediately, with the same result as a write without durability."""
+    """Every write at every level completes immediately, and leaves the same documents."""
     for level in DurabilityLevel:
         began = trio.current_time()
         found = []

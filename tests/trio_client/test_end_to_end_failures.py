@@ -100,7 +100,7 @@ class Misguided:
     nursery: trio.Nursery
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Return a stream to the server."""
+        """Return a stream to the server, or raise ``peer`` if it is an exception."""
         await trio.sleep(0.01)
         if isinstance(self.peer, Exception):
             raise self.peer
@@ -200,7 +200,7 @@ async def close_unanswered(stream: trio.abc.Stream) -> None:
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture, advice: str) -> list[str]:
-    """Return the warnings about connections that contain this advice."""
+    """Return the warnings of the connection logger that contain this advice."""
     return [
         record.getMessage()
         for record in caplog.records
@@ -257,7 +257,7 @@ async def test_a_node_at_a_console_port(autojump_clock: MockClock, caplog: pytes
 async def test_nodes_that_offer_only_plain(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, mechanisms: tuple[str, ...], warnings: int
 ) -> None:
-    """If nodes without TLS offer only PLAIN, the cluster logs one warning, and errors repeat its advice."""
+    """The cluster logs one warning, and errors repeat its advice, only if nodes without TLS offer just PLAIN."""
     options = FakeNodeOptions(sasl_mechanisms=mechanisms)
     errors = []
     async with open_fake_cluster(options=options, nodes=3) as fake, fake.open_client() as cluster:
@@ -390,7 +390,7 @@ async def test_retries_and_refusals_are_logged(autojump_clock: MockClock, caplog
 async def test_document_ids_are_marked_for_redaction(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, redact_logs: bool
 ) -> None:
-    """With redaction, every document id in the log is inside marks."""
+    """With redaction, every document id in the log is inside marks; without it, none is."""
     caplog.set_level(logging.DEBUG, "triclinium")
     async with open_pair() as (fake, _, _), fake.open_client(redact_logs=redact_logs) as cluster:
         fake.node.faults.next(Opcode.SET, temporary_failure())

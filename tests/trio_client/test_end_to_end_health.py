@@ -34,7 +34,7 @@ def states(result: PingResult, namespace: str | None = "travel") -> list[PingSta
 
 
 async def mute(fake: FakeCluster, cluster: Cluster, node: int) -> None:
-    """Wait until all connections are ready, and then make a node ignore NOOPs."""
+    """Wait until all connections of the bucket are ready, and then make a node ignore NOOPs."""
     await cluster.bucket("travel").wait_until_ready()
     fake.nodes[node].faults.always(Opcode.NOOP, drop_response())
 
@@ -106,7 +106,7 @@ async def test_a_ping_with_a_wrong_password(autojump_clock: MockClock) -> None:
 
 
 async def test_diagnostics_follow_the_connections(autojump_clock: MockClock) -> None:
-    """Diagnostics report the state of each connection without sending anything."""
+    """Diagnostics report the state of each connection."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         first = cluster.diagnostics(report_id="morning")
         await cluster.bucket("travel").wait_until_ready()
@@ -165,7 +165,7 @@ async def test_waiting_for_a_degraded_cluster(autojump_clock: MockClock) -> None
 
 
 async def test_silent_services(autojump_clock: MockClock) -> None:
-    """A ping reports silent services. A wait for these services lasts until they respond; a wait for others returns."""
+    """If services hang or fail, a ping and a wait for all services end at the caller's limits; no connection is left."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         fake.node.faults.always(Service.QUERY, drop_response())
         fake.node.faults.always(Service.SEARCH, http_status(500))

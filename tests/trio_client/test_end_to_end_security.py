@@ -57,14 +57,14 @@ def of_ada(authority: trustme.CA, tmp_path: Path) -> triclinium.CertificateAuthe
 
 
 def certificate(authority: trustme.CA, name: str, path: Path) -> triclinium.CertificateAuthenticator:
-    """Return an authenticator for a name, whose certificate is in one file with its key."""
+    """Write a certificate for a name, with its key, into one file, and return its authenticator."""
     authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(path)
     return triclinium.CertificateAuthenticator(str(path))
 
 
 @pytest.fixture
 async def fake(of_the_nodes: ssl.SSLContext) -> AsyncIterator[FakeCluster]:
-    """Yield three nodes."""
+    """Yield a fake cluster of three nodes with TLS."""
     with trio.fail_after(60):
         async with open_tcp_cluster(FakeNodes(OPTIONS, 3), ssl_context=of_the_nodes) as served:
             yield served

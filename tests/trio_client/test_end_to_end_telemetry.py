@@ -238,7 +238,7 @@ async def test_an_idle_client_logs_nothing(autojump_clock: MockClock, caplog: py
 
 
 async def test_each_can_be_turned_off(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """With tracer, meter and orphans turned off, nothing is logged."""
+    """With tracer, meter and orphans turned off, none of the three logs a report."""
     async with open_pair(tracer=None, meter=None, orphans=None) as (fake, _, people):
         fake.node.faults.next(Opcode.SET, delay(0.75))
         await people.upsert("ada", 1)

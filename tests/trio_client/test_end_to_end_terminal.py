@@ -1,4 +1,4 @@
-"""Errors of three nodes that a retry does not fix; by default they are immediate and specific, not timeouts."""
+"""Errors that a retry does not fix; by default they are immediate and specific, not timeouts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUND_TRIPS = {
     WRONG_PASSWORD: [Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH, Opcode.SASL_STEP],
     WRONG_TOKEN: [Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH],
 }
-"""Commands of a connection before its credentials are refused."""
+"""Commands on a connection up to the one whose response refuses the credentials."""
 
 
 def asked(fake: FakeCluster) -> Counter[Opcode | int]:
@@ -91,7 +91,7 @@ async def test_an_invalid_authenticator(autojump_clock: MockClock, wrong: tricli
 
 
 async def test_a_strategy_may_set_credentials(autojump_clock: MockClock) -> None:
-    """A strategy may set new credentials, which take effect after the event that called the strategy."""
+    """A strategy may set new credentials, with which the retry of its operation soon succeeds."""
     async with open_fake_cluster(nodes=3) as fake, fake.open_client(authenticator=WRONG_PASSWORD) as cluster:
 
         class Correcting(triclinium.BestEffortRetryStrategy):
@@ -152,7 +152,7 @@ async def test_one_node_without_the_password(autojump_clock: MockClock, answer: 
 
 
 async def test_no_node_has_the_password(autojump_clock: MockClock) -> None:
-    """If no node sends the right signature, statements and waits fail with the reason after each address was tried."""
+    """If no node sends the right signature, statements and waits fail with the reason."""
     async with open_fake_cluster(nodes=2) as fake:
         for node in fake.nodes:
             node.faults.always(Opcode.SASL_STEP, NO_SIGNATURE)

@@ -1,4 +1,4 @@
-"""TLS errors between a client and three nodes, over real connections: they are immediate and specific."""
+"""TLS between clients and nodes, over real connections; by default, its errors are immediate and specific."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @asynccontextmanager
 async def nodes_with(context: ssl.SSLContext, host: str = ADDRESS) -> AsyncIterator[FakeCluster]:
-    """Yield three nodes."""
+    """Yield a fake cluster of three nodes with TLS."""
     with trio.fail_after(60):
         async with open_tcp_cluster(nodes=3, host=host, ssl_context=context) as fake:
             yield fake
@@ -105,7 +105,7 @@ async def upsert(
 async def refusal(
     connection_string: str, authenticator: triclinium.Authenticator, context: ssl.SSLContext | None
 ) -> str:
-    """Return the message of a client that fails with TLS_ERROR."""
+    """Return the error message of a client that fails with TLS_ERROR."""
     with pytest.raises(errors.TlsException) as caught:
         await upsert(connection_string, authenticator, context)
 
@@ -266,7 +266,7 @@ def warnings_of_tls(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["blind", "nameless", "connector", "verifying"])
 async def test_unverified_tls(kind: str, authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
-    """If TLS does not verify certificates or host names, one warning is logged, and SCRAM hides the password."""
+    """One warning is logged, and SCRAM hides the password, only if TLS does not verify certificates or host names."""
     contexts = {"nameless": nameless(authority), "verifying": authority.trusting()}
     given: dict[str, Any] = {"ssl_context": contexts.get(kind, blind())}
     if kind == "connector":

@@ -1,4 +1,4 @@
-"""Cost of a get, measured as the number of triclinium's own function calls instead of time."""
+"""Cost of a get, measured in triclinium's own function calls and module changes instead of time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ A get from the fake cluster makes 31 calls and 24 module changes, besides those 
 
 TELEMETRY_CALLS_MAX = 2
 TELEMETRY = ("gathering.", "histogram.", "durations.", "telemetry.", "calls.", "call_spans.", "past_attempts.")
-"""Modules that report operations."""
+"""Beginnings of the names of functions that report operations."""
 
 
 def assert_straight(found: OwnCalls, calls_max: int, changes_max: int) -> None:

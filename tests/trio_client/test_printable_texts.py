@@ -21,7 +21,7 @@ from triclinium_core.environment import read_environment
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 
 EVIL = "\n2026-01-01 CRITICAL forged \x1b[31m\x9b\x7f\u202e\u2028"
-"""Line breaks, escapes, C1, DEL, a bidirectional control and a line separator."""
+"""A line break, an escape, a C1 control, DEL, a bidirectional control and a line separator."""
 
 LENGTH_MAX = 5_000
 """Maximum length of a message or a context with hostile arguments."""
@@ -33,7 +33,7 @@ OWN_ERRORS = (errors.CouchbaseException, ArgumentError)
 
 
 def faults_of(error: BaseException) -> list[str]:
-    """Return the texts of an error that are not printable, or too long."""
+    """Return the beginnings of those texts of an error that are not printable, or too long."""
     texts = [str(error), repr(error)]
     if isinstance(error, errors.CouchbaseException):
         texts += [error.message, error.context.to_json()]
@@ -41,7 +41,7 @@ def faults_of(error: BaseException) -> list[str]:
 
 
 def calls_of(owner: object) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield calls of public methods with hostile required arguments, and with each option hostile in turn."""
+    """Yield calls with hostile required arguments, and with each option hostile in turn, by name of the method."""
     for name, method in inspect.getmembers(owner, inspect.isroutine):
         if name.startswith("_") or name == "set_authenticator":
             continue
@@ -79,7 +79,7 @@ async def carry_out(call: Callable[[], object]) -> Exception | None:
 
 
 def owners(cluster: triclinium.Cluster) -> Iterator[object]:
-    """Yield the objects whose methods a program calls."""
+    """Yield handles and managers whose methods a program calls."""
     bucket = cluster.bucket("default")
     collection = bucket.default_collection()
     yield from (cluster, bucket, bucket.default_scope(), collection, collection.binary, bucket.collections())

@@ -79,7 +79,7 @@ def test_type_checkers_see_the_lazy_names() -> None:
     ],
 )
 def test_a_missing_name_is_an_attribute_error(name: str, place: str) -> None:
-    """The error for a name that a module of the package has names that module."""
+    """The error for a missing name names the module of the package that has it, if one does."""
     with pytest.raises(AttributeError, match=place):
         getattr(triclinium, name)
 

@@ -229,7 +229,7 @@ async def test_the_span_of_a_ping(autojump_clock: MockClock) -> None:
 
 
 async def test_unanswered_pings(autojump_clock: MockClock) -> None:
-    """The spans of unanswered pings end with that of the call, even a cancelled one, without server attributes."""
+    """The spans of unanswered pings end with that of the call, even a cancelled one, without a server duration."""
     async with open_recorded() as (pair, tracer, _):
         for _ in range(2):
             pair.fake.node.faults.next(Opcode.NOOP, drop_response())

@@ -21,7 +21,7 @@ from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
 
 @rows(("strategy", "retries"), [(Waits(0.5), 0), (Waits(0.1), 1), (Waits(100.0), 0)])
 async def test_an_unsent_retry_does_not_count(strategy: Waits, retries: int, autojump_clock: MockClock) -> None:
-    """An operation that is abandoned or times out before a retry counts only the retries that were sent."""
+    """An operation that a block abandons before a retry counts only the retries that were sent."""
     async with open_recorded(retry_strategy=strategy) as (pair, tracer, _):
         pair.fake.node.faults.always(Opcode.SET, temporary_failure())
         with pytest.raises(UnambiguousTooSlowError) as caught, triclinium.fail_after(0.15):

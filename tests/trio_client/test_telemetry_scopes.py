@@ -25,7 +25,7 @@ async def read_silently(pair: Pair) -> None:
 
 
 async def write_silently(pair: Pair) -> None:
-    """Write a document without a response."""
+    """Write a document to a node that does not respond."""
     pair.fake.node.faults.next(Opcode.SET, drop_response())
     await pair.people.upsert("ada", 2)
 

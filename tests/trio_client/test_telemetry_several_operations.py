@@ -70,7 +70,7 @@ async def test_retries_of_calls_of_several_operations(autojump_clock: MockClock)
 
 
 async def test_a_failed_call_of_several_operations(autojump_clock: MockClock) -> None:
-    """If all copies fail, span and metric of the call have the exception of the call, not those of single copies."""
+    """If all copies fail, span and metric of a call have the exception that the call raises, if it raises one."""
     async with open_recorded() as (pair, tracer, meter):
         with pytest.raises(DocumentUnretrievableException):
             await pair.people.get_any_replica("nobody")

@@ -141,7 +141,7 @@ class Poor:
 
 
 async def test_spans_without_methods(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """Spans without methods neither fail an operation nor prevent its cancellation."""
+    """Spans and recorders without methods fail no operation, prevent no cancellation, and are logged once each."""
     async with open_pair(tracer=Poor(), meter=Poor()) as pair:
         pair.fake.node.faults.next(Opcode.SET, temporary_failure())
         await pair.people.upsert("ada", {"n": 1})
@@ -181,7 +181,7 @@ def _calls() -> Iterator[tuple[str, inspect.Signature]]:
 
 
 async def test_the_parent_of_each_kind_of_call(autojump_clock: MockClock) -> None:
-    """A given parent is that of the span of each kind of call to a service, and of health checks."""
+    """A given parent is the parent of the span of each kind of call to a service, and of a health check."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer) as (_, cluster, _):
         bucket, given = cluster.bucket("travel"), tracer.request_span("given")

@@ -1,4 +1,4 @@
-"""A cluster belongs to one run of trio. A call from another run or thread raises and has no effect."""
+"""Calls of a cluster from another run of trio or another thread, which raise and have no effect."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CALLS: Mapping[str, Callable[[triclinium.Cluster, triclinium.Collection], Awaita
 
 @rows("name", CALLS)
 async def test_a_call_from_another_run_is_refused(name: str) -> None:
-    """A call from a trio run in another thread raises one clear error, and the cluster still works in its own run."""
+    """A call from a trio run in another thread raises RuntimeError, and the cluster still works in its own run."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         collection = cluster.bucket("default").default_collection()
         await collection.upsert("ada", 1)

@@ -50,7 +50,7 @@ RIGHT: Mapping[str, object] = {
     "access_deleted": False,
     "store_semantics": StoreSemantics.UPSERT,
 }
-"""One valid value of each argument."""
+"""One valid value per argument. Arguments that are missing here and in ``RIGHT_IN`` get None."""
 
 RIGHT_IN: Mapping[tuple[str, str], object] = {
     ("lookup_in", "specs"): [LookupInSpec.get("a")],
@@ -80,7 +80,7 @@ WRONG: Mapping[str, Sequence[object]] = {
         HUGE,
         -1,
         float("nan"),
-        # Fifty years in seconds are refused, because the caller probably means a point in time.
+        # More than fifty years in seconds is refused, because the caller probably means a point in time.
         1.6e9,
         timedelta(seconds=-1),
         timedelta(microseconds=-1),
@@ -133,7 +133,7 @@ WRONG_IN: Mapping[tuple[str, str], Sequence[object]] = {
 
 
 def methods() -> Iterator[tuple[str, str]]:
-    """Yield each public coroutine of a collection, with each of its parameters."""
+    """Yield the name of each coroutine method of a collection or its binary collection, with each parameter's name."""
     for kind in (Collection, BinaryCollection):
         for name, method in inspect.getmembers(kind, inspect.iscoroutinefunction):
             for parameter in list(inspect.signature(method).parameters)[1:]:
@@ -174,7 +174,7 @@ async def test_valid_arguments_are_sent(autojump_clock: MockClock) -> None:
 
 @rows("name", NAMES)
 async def test_the_strategy_of_a_call_is_submitted(name: str) -> None:
-    """The strategy of a call is part of its submission, not of the operation."""
+    """The strategy of a call is part of its submission."""
 
     def refuse(event: Event) -> Sequence[Action]:
         if isinstance(event, OperationSubmitted):
@@ -309,7 +309,7 @@ BULK_RIGHT: Mapping[str, object] = {
     "concurrency": 64,
     "errors": "collect",
 }
-"""One valid value of each argument of a bulk call."""
+"""One valid value per argument of a bulk call. Missing arguments get None."""
 BULK_WRONG: Mapping[str, Sequence[object]] = {
     **WRONG,
     "concurrency": (0, -1, 16_385, HUGE, "64", 64.0, True, None),

@@ -1,4 +1,4 @@
-"""Blocks with a deadline around operations of a driver, which several test files use."""
+"""Helpers of several test files: blocks with a deadline around operations of a driver."""
 
 from __future__ import annotations
 

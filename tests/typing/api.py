@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Person:
-    """Type of the application."""
+    """Type that an application defines."""
 
 
 class NeverRetry:
@@ -49,7 +49,7 @@ class Tunnel:
 
 
 async def opening(authenticator: triclinium.PasswordAuthenticator, connector: Connector) -> None:
-    """Open a cluster with both public functions."""
+    """Open a cluster with ``open_cluster`` and with ``run_cluster``."""
     assert_type(triclinium.open_cluster("memcached://10.0.0.5"), AbstractAsyncContextManager[triclinium.Cluster])
     async with triclinium.open_cluster(
         "couchbase://10.0.0.5",
@@ -66,7 +66,7 @@ async def opening(authenticator: triclinium.PasswordAuthenticator, connector: Co
 
 
 def walking(cluster: triclinium.Cluster) -> None:
-    """Get handles from a cluster to a collection."""
+    """Get the handles of a cluster, and its statistics."""
     assert_type(cluster.bucket("travel"), triclinium.Bucket)
     assert_type(cluster.bucket("travel").scope("inventory"), triclinium.Scope)
     assert_type(cluster.bucket("travel").scope("inventory").collection("people"), triclinium.Collection)
@@ -112,7 +112,7 @@ async def writing(people: triclinium.Collection, cas: triclinium.Cas) -> None:
 
 
 async def parts(people: triclinium.Collection, cas: triclinium.Cas) -> None:
-    """Pass specs of one kind, and read typed parts."""
+    """Pass lookup specs to lookups and mutation specs to mutations, and read typed parts."""
     cas_of = subdocument.LookupInSpec.get(subdocument.LookupInMacro.CAS, xattr=True)
     found = await people.lookup_in("ada", [subdocument.LookupInSpec.get("a"), cas_of])
     assert_type(found, subdocument.LookupInResult)
@@ -177,7 +177,7 @@ async def many(people: triclinium.Collection, keys: AsyncIterator[str]) -> None:
 
 
 async def deciding(people: triclinium.Collection) -> None:
-    """Pass strategies of both kinds."""
+    """Pass synchronous and asynchronous strategies."""
     with triclinium.retrying(AskAService()), triclinium.client_context(is_robot=True):
         await people.get("ada", retry_strategy=triclinium.BestEffortRetryStrategy(triclinium.exponential(jitter=0.2)))
     with triclinium.retrying(triclinium.ErrorMapRetryStrategy(triclinium.FastFailOnTerminalErrorRetryStrategy())):
@@ -242,10 +242,10 @@ async def retrying_anything(quota: triclinium.AdaptiveRetryStrategy) -> None:
 
 
 class Tokens:
-    """Methods of a token strategy, and nothing else."""
+    """Token strategy that has the methods and no attributes."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.RetryToken:
-        """Stand in for a strategy of another library."""
+        """Refuse to issue a token."""
         raise smithy.RetryError
 
     def refresh_retry_token_for_retry(
@@ -259,7 +259,7 @@ class Tokens:
 
 
 class LimitedTokens(Tokens):
-    """Token strategy as in the Smithy design, with both attributes."""
+    """Token strategy as in the Smithy design, with its two attributes."""
 
     max_attempts = 3
 
@@ -278,7 +278,7 @@ def delays(strategy: smithy.AsyncRetryStrategy) -> smithy.RetryBackoffStrategy:
 
 
 async def acquiring(people: triclinium.Collection, limited: LimitedTokens) -> None:
-    """Require the attributes by the protocol of the design, and pass a strategy without them as an argument."""
+    """Require the attributes where the design's protocol is the type, and pass a strategy without them to calls."""
     assert_type(limits(triclinium.StandardRetryStrategy()), tuple[smithy.RetryBackoffStrategy, int])
     limits(limited)
     limits(Tokens())  # type: ignore[arg-type]
@@ -315,7 +315,7 @@ class Csv:
         return triclinium.EncodedValue(str(value).encode(), 0)
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
-        """Return the value of a line."""
+        """Return an empty value of the type."""
         return as_type()
 
 

@@ -8,7 +8,7 @@ from triclinium_core.retry.cassandra import ExecutionProfiles
 
 
 def documents() -> None:
-    """Pass triclinium's names or the driver's; a misspelt name is an error."""
+    """Pass triclinium's names or the driver's; a misspelt name or a wrong type is an error."""
     ExecutionProfiles.from_mapping({"request_timeout": "30 seconds", "profiles": {"slow": {"request_timeout": 30.0}}})
     ExecutionProfiles.from_mapping({"request_timeout": timedelta(seconds=30)})
     ExecutionProfiles.from_mapping({"request": {"timeout": "30 seconds"}, "basic": {"request": {"consistency": "ONE"}}})

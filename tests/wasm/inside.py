@@ -43,5 +43,5 @@ def is_native(source: str) -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Return pytest's exit status."""
+    """Run pytest with the plugin, and return its exit status."""
     return int(pytest.main(list(arguments), plugins=[WithoutNative()]))

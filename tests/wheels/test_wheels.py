@@ -18,7 +18,7 @@ METADATA = "Metadata-Version: 2.4\nName: parts\nVersion: 1.0\n\n"
 
 
 def wheel_with(folder: Path, description: str) -> Path:
-    """Return a wheel with a description."""
+    """Write a wheel with a description, and return its path."""
     wheel = folder / "parts-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("parts-1.0.dist-info/METADATA", METADATA + description)

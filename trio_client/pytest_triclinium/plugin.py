@@ -72,7 +72,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     if module is None:
         return  # No test has imported the state machine. Importing it here would need Hypothesis.
     for item in items:
-        # Hypothesis sets the attribute on the only test of a ``TestCase``.
+        # Hypothesis sets this attribute on ``runTest``, the only test of a state machine's ``TestCase``.
         machine = getattr(getattr(item, "obj", None), "_hypothesis_state_machine_class", None)
         if machine is None or not issubclass(machine, module.KVStateMachine):
             continue
@@ -132,7 +132,8 @@ def _arguments(request: pytest.FixtureRequest, marker: str, known: Collection[st
         unknown = [repr(value) for value in each.args] + [name for name in each.kwargs if name not in known]
         if unknown:
             raise pytest.UsageError(
-                f"pytest.mark.{marker} has no argument {', '.join(unknown)}; its arguments, by name, are {', '.join(sorted(known))}"
+                f"pytest.mark.{marker} does not accept {', '.join(unknown)}; its arguments, by name, are "
+                f"{', '.join(sorted(known))}"
             )
         arguments |= each.kwargs
     return arguments

@@ -1,7 +1,7 @@
 """Event tapes of failed tests, for the option ``--triclinium-tape``, and of failed state machines.
 
-With the option, each client that a test opens for a cluster on this machine writes a tape, unless the test passes one
-to it. If the test passes, its tapes are removed; if it fails, its report names them. A client that a fixture opens for
+With the option, each client that a test opens for a cluster on this machine writes a tape, unless the test gives it
+one. If the test passes, its tapes are removed; if it fails, its report names them. A client that a fixture opens for
 several tests belongs to the first of these tests.
 """
 

@@ -1,7 +1,8 @@
 """Couchbase client for Trio: structured concurrency outside, a pure state machine inside.
 
 This package exports the names of everyday use. Other names are in a module for each subject: ``triclinium.query``,
-``triclinium.management`` and so on. The first use of a module or a name imports it.
+``triclinium.management`` and so on. The first use of a name or of such a module imports it. Import
+``triclinium.adapters``, ``triclinium.opentelemetry`` and ``triclinium.testing`` explicitly.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ _MODULES = (
     "topology",
     "views",
 )
-"""Public modules that are loaded on first use. A program must import others, such as ``triclinium.testing``."""
+"""Public modules that are loaded on first use. A program must import other modules explicitly."""
 
 _MODULE_OF = {
     "AbandonedOperation": "triclinium._deadlines",

@@ -76,7 +76,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         return SearchIndexManager(self._driver)
 
     def set_authenticator(self, authenticator: Authenticator) -> None:
-        """Replace the credentials by those of another user, or by a new password, token or certificate.
+        """Replace the credentials with those of another user, or with a new password, token or certificate.
 
         The method does not wait. New connections use the new authenticator. If the new authenticator has a password
         or a token, open connections authenticate again: earlier requests get their responses, and later operations wait
@@ -85,7 +85,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         fail with ``AuthenticationFailureException`` until a valid authenticator is set. An open connection keeps the
         certificate that it was opened with.
 
-        A password may replace a token and vice versa. Only a certificate may replace a certificate.
+        A password may replace a password or a token, and so may a token. A certificate may replace only a certificate.
 
         Raises:
             InvalidArgumentException: the authenticator does not fit the connection string, cannot replace the current
@@ -158,7 +158,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         """Send a NOOP over a connection of ``bucket``, or over one without a bucket, and wait for the response.
 
         Raises:
-            CouchbaseException: the NOOP failed, and a retry was refused or would start after the deadline.
+            CouchbaseException: there was no response in time, or the NOOP failed and a retry was refused.
             trio.ClosedResourceError: the cluster is closed.
 
         Cancellation: harmless.

@@ -1,4 +1,4 @@
-"""Retry strategy and context values of all operations in a block."""
+"""Retry strategy and context values of the operations in a block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ block_values: ContextVar[Mapping[str, object] | None] = ContextVar("triclinium.c
 
 @contextmanager
 def retrying(strategy: AnyRetryStrategy) -> Iterator[None]:
-    """Use ``strategy`` for all operations of the block and of the tasks that are started in it.
+    """Use ``strategy`` for the operations of the block and of the tasks that are started in it.
 
     The innermost block takes precedence. The ``retry_strategy`` argument of a call overrides any block. Both kinds of
     strategies are accepted: Couchbase's, and token strategies.
@@ -35,9 +35,9 @@ def retrying(strategy: AnyRetryStrategy) -> Iterator[None]:
 
 @contextmanager
 def client_context(**values: object) -> Iterator[None]:
-    """Pass ``values`` to the retry strategy of all operations of the block and of the tasks that are started in it.
+    """Pass ``values`` to Couchbase retry strategies in the block and in the tasks that are started in it.
 
-    The strategy finds them in ``RetryRequest.client_context``. An inner block adds its values to those of the outer
+    A strategy finds them in ``RetryRequest.client_context``. An inner block adds its values to those of the outer
     blocks, and overrides a value of the same name.
     """
     token = block_values.set(MappingProxyType({**(block_values.get() or {}), **values}))

@@ -84,7 +84,7 @@ class UnambiguousTooSlowError(
 
 
 SHOWN = 3
-"""Maximum number of operations that the message names."""
+"""Maximum number of operations, and of different texts about their responses and retries, in the message."""
 REMEMBERED_MAX = 256
 """Maximum number of abandoned operations in one report, a few kilobytes each: enough to find the keys of a burst. A
 block may last as long as its program, and each cancelled operation adds an entry."""
@@ -141,7 +141,7 @@ _open_reports: WeakKeyDictionary[trio.lowlevel.Task, list[Report]] = WeakKeyDict
 
 
 def fail_after(seconds: Duration) -> AbstractContextManager[trio.CancelScope]:
-    """Limit the block to ``seconds``, like ``trio.fail_after``. The timeout lists the operations that it abandoned.
+    """Limit the block to ``seconds``, like ``trio.fail_after``. The timeout error lists the abandoned operations.
 
     Args:
         seconds: number of seconds from now, or a ``timedelta``; ``math.inf`` for no limit.
@@ -159,8 +159,8 @@ def fail_after(seconds: Duration) -> AbstractContextManager[trio.CancelScope]:
     The two timeouts are also ``trio.TooSlowError``. Their ``operations`` list at most 256 abandoned operations, each
     with its context. Beyond that, the oldest unambiguous ones are dropped first; the counts and the class of the error
     include them. The error's own ``context`` contains the timeout of the block. Its other values are those that all
-    listed operations share. Operations that an inner scope abandoned earlier count too. The slower reads of
-    ``get_any_replica`` do not count.
+    listed operations share. Operations that an inner scope abandoned earlier count too. Operations that the client
+    no longer needs, such as the slower reads of ``get_any_replica``, do not count.
     """
     return _Block(check_duration(seconds, "seconds", endless=True))
 
@@ -233,7 +233,7 @@ def report_abandoned(operations: Sequence[AbandonedOperation], *, redact: bool) 
 
 
 def reports_of(task: trio.lowlevel.Task) -> Sequence[Report]:
-    """Return every report that may concern an operation of ``task``. Never raises."""
+    """Return the reports to which an operation of ``task`` belongs, innermost first. Never raises."""
     reports: list[Report] = []
     for report in _reports_above(task):
         reports.append(report)
@@ -245,9 +245,9 @@ def reports_of(task: trio.lowlevel.Task) -> Sequence[Report]:
 def abandon_reason(task: trio.lowlevel.Task) -> AbandonReason:
     """Return the reason why an operation of ``task``, which is being cancelled, is abandoned. Never raises.
 
-    The reason is the one that the client itself has set, if any. Otherwise it is a timeout if the time limit of a scope
-    that can cancel the task has passed. Trio does not report which of several scopes cancelled a call, so a passed
-    limit counts even if another scope was cancelled at the same time.
+    The reason is the one that the client itself has set, if any. Otherwise it is a timeout if the scope of a report can
+    cancel the task and its time limit has passed. Trio does not report which of several scopes cancelled a call, so a
+    passed limit counts even if another scope was cancelled at the same time.
     """
     now = trio.current_time()
     late: list[trio.CancelScope] = []

@@ -17,7 +17,7 @@ def open_cluster_from_environment(
     authenticator: Authenticator | None = None,
     **arguments: Unpack[ClusterArguments],
 ) -> AbstractAsyncContextManager[Cluster]:
-    """Open the cluster that variables such as ``TRICLINIUM_CONNECTION_STRING`` name, like ``open_cluster``.
+    """Open a cluster like ``open_cluster``, with variables such as ``TRICLINIUM_CONNECTION_STRING``.
 
     ``open_cluster`` reads no such variables. Variables override the arguments: first ``TRICLINIUM_PROFILE``, then all
     other variables. The options of the connection string override both.

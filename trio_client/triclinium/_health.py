@@ -42,8 +42,8 @@ class Watched:
                 cluster does not have.
 
         Raises:
-            InvalidArgumentException: ``report_id`` is not a valid name, or ``service_types`` has other values than
-                services.
+            InvalidArgumentException: ``report_id`` is not a valid name, or ``service_types`` is empty or contains a
+                value that is not a service.
             trio.ClosedResourceError: the cluster's block was left.
 
         Cancellation: harmless; the HTTP connections that the ping waits for are closed.
@@ -74,13 +74,13 @@ class Watched:
                 Services that the cluster does not have are skipped.
 
         Raises:
-            InvalidArgumentException: ``desired_state`` is not ONLINE or DEGRADED, or ``service_types`` has other values
-                than services.
+            InvalidArgumentException: ``desired_state`` is not ONLINE or DEGRADED, or ``service_types`` is empty or
+                contains a value that is not a service.
             AuthenticationFailureException: key-value refused the credentials (other services get no credentials),
                 or the client refused a node that the wait needs, for example because of a wrong server signature.
             BucketAccessException: the bucket does not exist or is not open to this user.
             TlsException: TLS could not be established.
-            UnsupportedOperationException: the server does not speak Couchbase's protocol.
+            UnsupportedOperationException: the client does not support the server, or the type of the bucket.
             trio.ClosedResourceError: the cluster's block was left.
 
         Cancellation: harmless; the key-value connections are still opened.

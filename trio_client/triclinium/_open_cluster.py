@@ -72,7 +72,7 @@ def open_cluster(
         timeouts: upper limits of operations and requests. None, the default, for ``TimeoutOptions()``: 2.5 s for a
             key-value operation.
         retry_strategy: decides about retries. None, the default, for ``FastFailOnTerminalErrorRetryStrategy()``. A
-            token strategy, such as ``StandardRetryStrategy()``, is a retry budget for the cluster.
+            token strategy with a quota, such as ``StandardRetryStrategy()``, is a retry budget for the cluster.
         circuit_breaker: settings of the circuit breakers. None, the default, for ``CircuitBreakerOptions()``.
         ssl_context: settings of TLS. None, the default, verifies against the system's trust store. If the context
             does not verify certificates and host names, the client logs a WARNING, and PLAIN and tokens need
@@ -141,7 +141,7 @@ def open_cluster(
 
 
 class CoreArguments(TypedDict, total=False):
-    """Arguments of ``open_cluster`` that are options of the core, which defines the defaults. All are optional."""
+    """Optional arguments of ``open_cluster`` that are options of the core."""
 
     timeouts: TimeoutOptions
     retry_strategy: AnyRetryStrategy
@@ -206,7 +206,8 @@ def make_driver(
     """Return a driver with the real machine. Tests pass their own randomness.
 
     Raises:
-        InvalidArgumentException: ``redact_logs`` is not a bool, the machine refuses an option, or ``tape`` is invalid.
+        InvalidArgumentException: ``redact_logs`` is not a bool, the machine refuses an option, or ``tape`` is invalid
+            or cannot record the client.
     """
     log = Log(redact=check_flag(redact_logs, "redact_logs"))
     options = replace(options, tls_is_verified=verifies_tls(connector))
@@ -262,7 +263,7 @@ def _connector(given: Connector | None, ssl_context: ssl.SSLContext | None, opti
     tls = parse_connection_string(options.connection_string).tls
     check_type(ssl_context, "ssl_context", ssl.SSLContext, NoneType)
     if ssl_context is not None and (given is not None or not tls):
-        why = "without TLS; connect with couchbases://" if given is None else "with a connector, which does its own TLS"
+        why = "without TLS; connect with couchbases://" if given is None else "with a connector; configure TLS there"
         raise errors.InvalidArgumentException(f"ssl_context has no effect {why}", parameter="ssl_context")
     connector = TcpConnector(ssl_context) if given is None else given
     check_method(connector, "connector", "connect", "connect(host, port, tls=...)")

@@ -6,7 +6,7 @@ import trio
 
 
 def not_on_trio(what: str) -> RuntimeError:
-    """Return the error of a call outside of trio; ``what`` gives the reason and begins the next step."""
+    """Return the error of a call outside of trio. ``what`` is the reason and a next step, without ``in trio.run``."""
     return RuntimeError(f"{what} in trio.run, or in anyio.run(backend='trio')")
 
 

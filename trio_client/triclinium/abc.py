@@ -68,7 +68,7 @@ class Resolver(Protocol):
                 one.
 
         Raises:
-            OSError: the look-up failed, for example because no name server responded.
+            OSError: the lookup failed, for example because no name server responded.
 
         Cancellation: happens when the client closes; there is nothing to undo.
         """

@@ -1,4 +1,4 @@
-"""Types and results of range scans; ``Collection.scan`` runs them."""
+"""Types and results of scans; ``Collection.scan`` runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs and results of sub-document operations; ``Collection.lookup_in`` and ``Collection.mutate_in`` run them."""
+"""Specs and results of sub-document operations: ``Collection.lookup_in``, ``Collection.mutate_in`` and so on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options and results of views; ``Bucket.view_query`` runs them."""
+"""Options and results of view queries; ``Bucket.view_query`` runs them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from triclinium_core.tools.vectors.questions import answer, clauses, decode
 for _package in (cassandra, couchbase, smithy):
     for _member in _package.__all__:
         getattr(_package, _member)  # Load the module of each lazy name now: the component reads no files later.
-_CODECS = printable("\x7f"), json_text("\x7f")  # Each of these two calls loads the codec that such a character needs.
+_CODECS = printable("\x7f"), json_text("\x7f")  # Each of these two calls loads the codec for unprintable characters.
 
 QUESTION_LENGTH_MAX, BODY_LENGTH_MAX, NAME_LENGTH_MAX = 65_536, 1_048_576, 256
 MACHINES_MAX, ERROR_MAPS_MAX = 10_000, 256
@@ -35,7 +35,7 @@ class Decisions:
     """Exported interface ``decisions``."""
 
     def decide(self, question: str) -> decisions.Decision:
-        """Return the answer to a question, and its clauses."""
+        """Return the answer to a question, and the clauses for the answer."""
         _bounded(question, "the question", QUESTION_LENGTH_MAX)
         try:
             fields = decode(question)
@@ -47,9 +47,9 @@ class Decisions:
 
 
 class Machines:
-    """Exported interface ``machines``. componentize-py creates an object for each call, so the state is the class's."""
+    """Exported interface ``machines``. componentize-py creates an object for each call, so the class has the state."""
 
-    _open: ClassVar[dict[int, tuple[RetryMachine, float]]] = {}  # Each machine with the time of its newest event.
+    _open: ClassVar[dict[int, tuple[RetryMachine, float]]] = {}  # Machine, and the time of its opening or newest event.
     _ids = itertools.count(1)
     _error_maps = couchbase.ErrorMapStore()
     _mapped_nodes: ClassVar[list[str]] = []
@@ -74,7 +74,7 @@ class Machines:
         return number
 
     def handle(self, machine: int, event: machines.Event, now: float) -> list[machines.Action]:
-        """Return the actions for an event."""
+        """Pass an event to a machine, and return its actions."""
         found, before = self._find(machine)
         _check_time(now, "now", before)
         try:
@@ -120,7 +120,7 @@ def _event(annotation: couchbase.RequestAnnotation, event: machines.Event) -> co
         case machines.Event_DispatchFailed(machines.DispatchFailure(given, node)):
             reason, possible = RetryReason[given.name], couchbase.unsent_reasons(service, couchbase.DispatchFailed)
             if reason not in possible:
-                raise Err(f"reason {reason}, expected for a dispatch to {service}: one of {', '.join(possible)}")
+                raise Err(f"reason is {reason}, but a dispatch to {service} fails for one of {', '.join(possible)}")
             error = couchbase.error_of_lookup(reason)
             return couchbase.DispatchFailed(reason, error=error, node=node and _bounded(node, "node"))
         case machines.Event_SocketClosed(handed_over):
@@ -138,7 +138,7 @@ def _event(annotation: couchbase.RequestAnnotation, event: machines.Event) -> co
         case machines.Event_Abandoned():
             return couchbase.Abandoned()
     raise Err(
-        f"this response is not for {service}; pass kv-response-received for kv, and service-response-received for "
+        f"the event does not apply to {service}; pass kv-response-received for kv, and service-response-received for "
         "other services"
     )
 

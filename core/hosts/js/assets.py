@@ -7,7 +7,7 @@ missing, or the folder cannot be written or has contents, but no ``assets.json``
 Layout of the folder:
 
 - ``pyodide/``: the files of the npm package ``pyodide``.
-- ``wheels/``: wheels for WebAssembly, also of the given packages.
+- ``wheels/``: wheels for WebAssembly, including those of the given packages.
 - ``assets.json``: ``digest`` (of the files that determine the assets), ``pyodide`` (its version), ``wheels`` (names of
   the files to load first), ``snappy`` (name of the wheel that only compressed documents need) and ``errors``
   (exceptions of the client, each with its base, bases first).
@@ -63,7 +63,7 @@ def collect(folder: Path, packages: Sequence[str] = ()) -> None:
         if f'"digest": "{digest}"' in record.read_text(encoding="utf-8"):
             return
     elif folder.exists() and any(folder.iterdir()):
-        raise OSError("the folder has other contents; choose an empty folder or a new one")
+        raise OSError(f"{folder} has other contents and no assets.json; choose an empty folder or a new one")
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Build next to the target, and replace it at the end, so that a failed tool leaves the folder unchanged.
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".assets-") as temporary:

@@ -1,4 +1,4 @@
-"""Driver of a client machine in Node. JavaScript performs its I/O: ``Driver`` of ``driver.mjs`` for a cluster."""
+"""Driver of a client machine in Node. ``Driver`` of ``driver.mjs`` performs its I/O in JavaScript."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from triclinium_core.transcoding.flags import common_format
 from triclinium_core.work import WORK_OF_A_PASS_MAX
 
 FULL_READ_SIZE = 32 * 1024
-"""Minimum number of bytes that Node reads from a stream in one pass of its event loop if as many have arrived."""
+"""Minimum number of bytes that Node reads from a stream in one pass of its event loop if that many have arrived."""
 
 
 class LazyCodec(ModuleType):
@@ -52,7 +52,7 @@ codec = sys.modules["cramjam"] = LazyCodec("cramjam")
 
 
 class Stream:
-    """One stream, whose I/O ``Connection`` of ``connection.mjs`` performs."""
+    """One stream. ``Connection`` of ``connection.mjs`` performs its I/O."""
 
     def __init__(self, connect: Callable[[], Any]) -> None:
         self.outbox = neutral.Outbox()
@@ -65,11 +65,11 @@ class Stream:
         try:
             self._connection = self._connect()
         except JsException as error:
-            raise ValueError(error.message) from error  # Node refuses an invalid host before the look-up.
+            raise ValueError(error.message) from error  # Node.js refuses an invalid host before the lookup.
         self._write = self._connection.write
 
     def flush(self) -> None:
-        """Write the outbox. If it is checked, JavaScript checks the stream first, and then calls ``Host.write``."""
+        """Write the outbox. If the stream must be checked first, JavaScript checks it and then calls ``Host.write``."""
         if self.outbox.is_checked:
             self._connection.check()
             self.is_writable = False
@@ -105,7 +105,7 @@ class Host(couchbase.ClientDriver[neutral.Token, Stream]):
     # -- Callers.
 
     def submit(self, token: neutral.Token, name: str, place: Any, given: Any, strategy: str | None) -> None:
-        """Submit a query, or an operation on the document in ``place``. ``name`` is the class of either."""
+        """Submit a query, or an operation on the document in ``place``. ``name`` is the name of its class."""
         try:
             chosen = converted("retry_strategy", strategy) if strategy is not None else None
             event = self.submission(token, request_of(name, place, given.to_py()), chosen)
@@ -124,7 +124,7 @@ class Host(couchbase.ClientDriver[neutral.Token, Stream]):
         self.leave(token, event=couchbase.OperationAbandoned(token, reason=couchbase.AbandonReason(reason)))
 
     def wake(self, waiter: neutral.Token, outcome: object) -> None:
-        """Settle the promise of a caller. JavaScript itself rejects those that are left when the driver ends."""
+        """Settle the promise of a caller. JavaScript itself rejects the promises that are left when the driver ends."""
         if type(outcome) is GetResult:
             self._complete(waiter, "GetResult", outcome.cas, common_format(outcome.flags), to_js(outcome.data))
         elif isinstance(outcome, couchbase.RowsReceived):
@@ -157,7 +157,7 @@ class Host(couchbase.ClientDriver[neutral.Token, Stream]):
         return is_held
 
     def write(self, number: neutral.StreamId) -> None:
-        """Write the outbox of a stream: its connection accepts bytes, and has passed the check, if there was one."""
+        """Write the outbox of a stream whose connection accepts bytes and has passed the check, if there was one."""
         stream = self.streams.get(number)
         if stream is not None:
             stream.outbox.is_checked, stream.is_writable = False, True
@@ -168,7 +168,7 @@ class Host(couchbase.ClientDriver[neutral.Token, Stream]):
         self.lose(number, neutral.LossCause[cause], text)
 
     def looked_up(self, service: str, targets: Any, text: str) -> None:
-        """Feed the result of a look-up in DNS: targets, or the text of an error."""
+        """Feed the result of a lookup in DNS: targets, or the text of an error."""
         self.feed(couchbase.ServiceLookedUp(service, tuple(map(tuple, targets.to_py())), text))
 
     def set_alarm(self, time: float) -> None:

@@ -61,7 +61,7 @@ CONVERSIONS: Mapping[str, Callable[[Any], object]] = {
 
 
 def converted(name: str, value: Any) -> Any:
-    """Return the value of an option. An exception of any type may mean that it is invalid."""
+    """Return the value of an option. If it is invalid, raise InvalidArgumentException or, for example, TypeError."""
     if name not in CHOICES:
         return CONVERSIONS[name](value) if name in CONVERSIONS else value
     if isinstance(value, str) and value in CHOICES[name]:
@@ -79,9 +79,9 @@ def made(make: Callable[..., Any], given: Mapping[str, Any], *first: object) -> 
 
 
 def request_of(name: str, place: Iterable[Any], given: dict[str, Any]) -> Any:
-    """Return a query, or an operation on the document in ``place``, its keyspace and its key; or raise CouchbaseException.
+    """Return a query, or an operation on a document; or raise CouchbaseException.
 
-    ``name`` is the name of the class.
+    ``name`` is the name of the class, ``place`` the keyspace and the key of the document.
     """
     if name == "QueryRequest":
         return made(query_request.QueryRequest, given)

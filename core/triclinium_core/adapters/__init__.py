@@ -1,1 +1,1 @@
-"""Adapters of policies and strategies for packages of other projects. Each requires the extra named for its package."""
+"""Adapters of policies and strategies for other packages. Each requires the extra named after its package."""

@@ -1,4 +1,4 @@
-"""Adapter of our strategies for clients of ``smithy-core``. It requires the extra ``smithy-core`` and Python 3.12.
+"""Adapter of our strategies for clients of ``smithy-core``. It requires the extra ``smithy-core`` and Python >= 3.12.
 
 Source: smithy-core 0.8 and later, ``smithy_core.aio.interfaces.retries`` and the loop of ``smithy_core.aio.client``.
 """

@@ -1,6 +1,6 @@
 """Attributes of a call's outer span and metric, as far as the client knows them before it sends anything.
 
-They contain neither the key nor the value of a document.
+Those of an operation on a document contain neither its key nor its value.
 
 Source: SDK-RFC 0067 "Outer Request Span Attributes".
 """
@@ -38,7 +38,7 @@ def name_of(submission: Asked) -> str:
 
 
 def attributes_of(submission: Asked) -> Mapping[str, AttributeValue]:
-    """Return the attributes of the outer span, except its name, that the client knows when the call begins."""
+    """Return the attributes of the outer span, except the call's name, that the client knows when the call begins."""
     if isinstance(submission, Operation):
         known = _of_operation(submission)
     elif isinstance(submission, ServiceRequest):

@@ -26,7 +26,7 @@ class ClusterMachine(Machine[Event, Action], Protocol):
         ...
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
-        """Return the error context of an operation that is abandoned now; None for an unknown token."""
+        """Return the error context of a call that is abandoned now; None for an unknown token."""
         ...
 
     def statistics(self) -> ClientStatistics:

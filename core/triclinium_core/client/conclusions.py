@@ -1,4 +1,4 @@
-"""Handling of the events that connections report, and of lost connections.
+"""Handling of lost connections, and of the events that connections report, except responses.
 
 Source: decisions C6, C10 and C24.
 """
@@ -15,7 +15,7 @@ from triclinium_core.runtime.kv.pool.connections import Loss
 
 
 class Conclusions:
-    """Handler of the events that connections report. It passes each event to the parts of the client that use it."""
+    """Handler of lost connections and of events other than responses. It passes each to the parts that use it."""
 
     def __init__(self, parts: Parts, configs: KnownConfigs) -> None:
         self._connections = parts.connections

@@ -25,7 +25,7 @@ class DueTimers:
 
     def fire(self, event: TimePassed, now: float) -> None:
         """Handle all timers that are due, except those that the handlers add."""
-        # A timer that a handler sets in this loop waits for the next event, so that the loop ends.
+        # A timer that a handler sets in this loop waits for the next ``TimePassed``, so that the loop ends.
         newest = self._timers.newest
         while (due := self._timers.pop_due(now, newest)) is not None:
             kind, subject = due

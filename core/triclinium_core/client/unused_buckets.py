@@ -19,9 +19,9 @@ class UnusedBuckets:
     and does not keep a bucket because of a dead node.
 
     The client keeps a bucket that an operation, a request, a ping or a wait uses. It keeps a bucket whose topology a
-    subscriber may have received (decision D22), and the only bucket with a topology. The next use of a forgotten bucket
-    opens the bucket again. A program that keeps using the bucket causes one connection attempt per backoff, not one per
-    call.
+    subscriber may have received (decision D22), and a bucket whose topology is the only one that the client has. The
+    next use of a forgotten bucket opens the bucket again. A program that keeps using the bucket causes one connection
+    attempt per backoff, not one per call.
     """
 
     def __init__(self, parts: Parts, configs: KnownConfigs) -> None:
@@ -56,7 +56,7 @@ class UnusedBuckets:
             # Keep the bucket: a subscriber may have received its topology. The client checks again when the last
             # subscriber leaves.
             return
-        # Without a config of the cluster, the last topology of a bucket is the only list of the HTTP services.
+        # If this config is the only one, the client has no other list of the HTTP services.
         is_needed = is_known and len(self._configs.all) == 1
         if is_needed or self._lifecycle.use(bucket) or self._inquiries.use(bucket):
             self._connections.keep_bucket(bucket, now)

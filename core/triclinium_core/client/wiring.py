@@ -1,4 +1,4 @@
-"""Construction of the parts of one client, with references to each other."""
+"""Construction of the parts of one client, which refer to each other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Parts:
 
 
 def wired(connection_string: ConnectionString, cluster: KnownCluster, tools: Toolkit) -> Parts:
-    """Return the parts of a new client, with references to each other."""
+    """Return the parts of a new client, which refer to each other."""
     timers = ConnectionTimers(tools.timers)
     connections = Connections(connection_string, timers, cluster, tools)
     keep_alive = KeepAlive(connections, cluster.configs, timers, tools.options.timeouts)

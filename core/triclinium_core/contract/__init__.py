@@ -1,1 +1,1 @@
-"""Events and actions that machines and their drivers exchange: for any protocol, and for the Couchbase client only."""
+"""Events and actions that machines and drivers exchange: for any protocol, or only for the Couchbase client."""

@@ -1,1 +1,1 @@
-"""Decision tape: an allow-list of facts about operations, connections and cluster maps, with every retry decision."""
+"""Decision tape: operations with their retry decisions, and events of connections, circuit breakers and the cluster."""

@@ -1,11 +1,12 @@
 """Lines of a decision tape, which are the only facts that it can contain.
 
 A tape has one JSON object per line: a ``Header``, then facts in the order in which they were recorded, then an ``End``.
-Fields with their default value are omitted. Times are monotonic seconds, delays are seconds.
+Fields with their default value are omitted. Times are monotonic seconds, except ``unix_time``. Delays are seconds,
+except those of an error map.
 
 No field can contain a key, a value, a statement, a parameter, a path, a user name, a credential or a message of a server.
 Each string has a type that limits it: an enumeration, a version, a pseudonym, the name of a class or an operation, a
-clause of this package's tables, the address of a node, or, unless the tape replaces them by numbers, the name of a
+clause of this package's tables, the address of a node, or, unless the tape replaces them with numbers, the name of a
 bucket, scope, collection or index.
 """
 
@@ -225,8 +226,8 @@ class Operation(Struct, frozen=True, omit_defaults=True, tag="operation"):
     began_in_flight: bool = False
     """Whether the first step is an attempt that was sent before the retry machine was created."""
     steps: tuple[Step, ...] = ()
-    """Events of the retry machine, in order, each with its decision. An operation whose first attempt succeeded has
-    only that attempt."""
+    """Events of the retry machine, in order. Each except ``Sent`` has its decision. A key-value operation whose first
+    attempt succeeded has only that attempt."""
     omitted: Count = 0
     """Number of later events that were not recorded, because the operation had too many."""
 

@@ -24,7 +24,7 @@ class TapeError(ValueError):
 
 
 def numbered_lines(chunks: Iterable[bytes], size_max: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the bytes of each line, with its line break. The last one may lack it.
+    """Yield the number and the bytes of each line, with its line break. The last line may lack the line break.
 
     Raises:
         TapeError: a line has more than ``size_max`` bytes.
@@ -38,7 +38,11 @@ def numbered_lines(chunks: Iterable[bytes], size_max: int) -> Iterator[tuple[int
             rest.append(piece)
             size += len(piece)
             if size > size_max:
-                raise TapeError(number, f"it has more than {size_max} bytes; a tape has shorter lines")
+                raise TapeError(
+                    number,
+                    f"it has more than {size_max} bytes, the maximum for a line of a tape;"
+                    " the file is damaged or is not a tape",
+                )
     if size:
         yield number, b"".join(rest)
 
@@ -50,8 +54,8 @@ class TapeReader:
         chunks: contents of the file, in pieces of any size. The reader keeps one line at a time.
 
     Raises:
-        TapeError: the first line is not the header of a decision tape, or has a newer format. While iterating: a line is
-            not valid, or the lines are not in the order of their times.
+        TapeError: the first line is not the header of a decision tape, or has a newer format. While iterating: a line
+            is invalid, has a time before that of an earlier line, or follows the end line.
     """
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
@@ -75,7 +79,7 @@ class TapeReader:
                     raise TapeError(number, "it follows the end line, which must be the last line")
                 continue
             if not line.strip():
-                # The reserved line of a tape that was cut off.
+                # The tape was cut off before its end was written to this reserved line.
                 continue
             try:
                 fact = decoded(_FACT, number, line, "an operation, a connection, a breaker, a map or the end")

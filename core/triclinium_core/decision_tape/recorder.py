@@ -53,7 +53,7 @@ class RecordedCall(msgspec.Struct):
     key: str
     """Key of the document; empty without one. Without pseudonyms, ``add`` drops the key."""
     strategy: object
-    """Strategy that decides about retries; a token strategy, not the permit that it issued."""
+    """Strategy that decides about retries; for a token strategy, the strategy itself, not the permit that it issued."""
     submitted_at: float
     deadline: float
     dispatched_at: float | None
@@ -199,7 +199,7 @@ def sent_line(call: RecordedCall) -> lines.Sent:
 
 
 def settled(call: RecordedCall) -> RecordedCall:
-    """Replace the retry machine of a call by its recorded steps, so that the call does not keep the machine alive."""
+    """Replace the retry machine of a call with its recorded steps, so that the call does not keep the machine alive."""
     machine, call.retry = call.retry, None
     if isinstance(machine, RecordedRetryMachine):
         call.steps, call.omitted = tuple(machine.steps), machine.omitted

@@ -1,7 +1,6 @@
 """Replay of a decision tape: feed the recorded events to retry machines again, and compare every decision.
 
-The stateless strategies of this package run again if they have their default backoff. The answers of all other
-strategies come from the tape.
+The strategies in ``STATELESS`` run again if they have their default backoff. The answers of others come from the tape.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from triclinium_core.retry.invalid_event import InvalidEvent
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """First event of an operation whose decision is not the recorded one."""
+    """First event of an operation for which the decision differs from the recorded one."""
 
     token: int
     step: int

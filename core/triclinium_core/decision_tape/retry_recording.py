@@ -27,7 +27,7 @@ from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, Erro
 
 _NODE, _CLASS_NAME = re.compile(lines.NODE_PATTERN), re.compile(lines.CLASS_NAME_PATTERN)
 _name_of = type.__dict__["__name__"].__get__
-"""Function that returns the name of a class, without code of its metaclass."""
+"""Function that returns the name of a class without running code of its metaclass."""
 
 
 def node_name(node: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Digest of what a machine returned: one short line for each action, without the values of documents.
+"""Digest of what a machine returned: one line for each action, without the values of documents.
 
 The digest is text, not a hash, so that a change of behaviour shows as a readable difference. It omits the texts
 of errors and reports, because a better wording does not change the behaviour.
@@ -110,4 +110,4 @@ _DIGESTS: Mapping[type, Callable[[Any], str]] = {
     couchbase.ReportTelemetry: lambda it: f"telemetry {it.kind.name.lower()}",
     couchbase.PublishTopology: _topology,
 }
-"""Digest of each action."""
+"""Function that returns the digest, for each class of action."""

@@ -1,8 +1,8 @@
 """Lines of an event tape.
 
 A tape has one JSON object per line: a ``Header``, then one ``Line`` for each call that can change the machine or a
-permit, and for the end of a recording before the client. Fields with their default value are omitted. Times are
-monotonic seconds. ``values`` defines the form of events and answers.
+permit. If the recording ends before the client, an ``EndLine`` follows. Fields with their default value are omitted.
+Times are monotonic seconds. ``values`` defines the form of events and answers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOTICE = "treat this file as a core dump: it contains data and credentials"
 
 
 class Answer(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Answer of user code: an object that the caller passed to the client."""
+    """Answer of user code, such as a strategy that the caller passed to the client."""
 
     of: str
     """Number of the object on this tape, and the name of its method."""

@@ -32,12 +32,12 @@ _CALLS = (couchbase.OperationSubmitted, couchbase.RequestSubmitted)
 class RecordedMachine(ClientMachine):
     """``ClientMachine`` that passes ``write`` one line for each call that can change it. It decides in the same way.
 
-    The tape contains data and credentials. The machine replaces user code by stand-ins that call it (``user_code``).
+    The tape contains data and credentials. The machine replaces user code with stand-ins that call it (``user_code``).
 
     Args:
         options: options of the client.
         rng: random source.
-        write: receives the lines. It must not raise.
+        write: function that receives the lines. It must not raise.
 
     Raises:
         InvalidArgumentException: the connection string or another option is invalid. Nothing was written.

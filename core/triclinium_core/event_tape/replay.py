@@ -92,7 +92,11 @@ def replay(chunks: Iterable[bytes], *, make: Callable[..., ClientMachine] = Clie
     replayer, calls = _Replay(machine, book), 0
     for number, text in numbered:
         if lines.is_too_large(text):
-            raise TapeError(number, f"it has more than {lines.PARTS_MAX} parts; a tape has shorter lines")
+            raise TapeError(
+                number,
+                f"it has more than {lines.PARTS_MAX} commas and opening brackets, the maximum for a line of a tape;"
+                " the file is damaged or is not a tape",
+            )
         line = decoded(_LINE, number, text, "a line of an event tape")
         if isinstance(line, lines.EndLine):
             return Replayed(calls, None, header.core, one_line(line.reason))
@@ -178,7 +182,7 @@ class _Replay:
         self._book.load(line.answers, ())
         call = self._permits.get(line.token) if isinstance(line.token, int) else None
         if call is not None:
-            # The result of the call, or its exception, is the next ``StrategyDecided`` on the tape.
+            # If the call ends, its result or exception is in a later ``StrategyDecided`` on the tape.
             with suppress(Exception):
                 call.send(None)
 
@@ -209,7 +213,7 @@ class _Replayer:
         self.numbers: Iterator[int] = repeat(0)
 
     def load(self, answers: Iterable[lines.Answer], random: Iterable[object]) -> None:
-        """Replace the answers and random numbers by those of the next line."""
+        """Replace the answers and random numbers with those of the next line."""
         self._answers, self._random, self._missing = deque(map(self._answer, answers)), deque(random), []
 
     def _answer(self, answer: lines.Answer) -> lines.Answer:
@@ -219,7 +223,7 @@ class _Replayer:
         return lines.Answer(answer.of, self.decoded(answer.gave), raised)
 
     def unused(self) -> tuple[str, ...]:
-        """Return, in words, the requests that the tape lacks, and the answers and random numbers that remain unused."""
+        """Return descriptions of the answers and random numbers that the tape lacks, and of those that are unused."""
         fewer = [f"{len(self._random)} random numbers fewer"] if self._random else []
         return (*self._missing, *(f"no call of {answer.of}" for answer in self._answers), *fewer)
 

@@ -51,7 +51,7 @@ class Book(Protocol):
 
 
 class StandIn(UserObject):
-    """Base of the stand-ins. Create one with ``stand_in``.
+    """Base of the stand-ins, which ``stand_in`` and ``_recorded`` create.
 
     Args:
         book: book of the tape.
@@ -151,7 +151,7 @@ class _Encoding(StandIn):
         def again(noted: tuple[int, float]) -> tuple[HttpRequest, float]:
             request, (size, seconds) = encode(), noted
             if len(request.body) != size:
-                raise ValueError(f"the payload has {len(request.body)} bytes, but on the tape it has {size}")
+                raise ValueError(f"the size of the payload is {len(request.body)}, but on the tape it is {size}")
             return request, seconds
 
         note = lambda made: (len(made[0].body), made[1])  # noqa: E731 - a pair with ``again``
@@ -224,7 +224,7 @@ def recorded_strategy(strategy: S, book: Book, passed: object = None) -> S:
     try:
         require_strategy(strategy)
         role = _role_of(strategy)
-    except Exception:  # The machine refuses such a strategy.
+    except Exception:  # The machine refuses an invalid strategy.
         return strategy
     recorded = _recorded(role, strategy, book)
     recorded.passed = passed

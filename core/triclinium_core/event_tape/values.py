@@ -1,4 +1,4 @@
-"""Codec of the values on an event tape: JSON that can express every event, and nothing but the core's own classes.
+"""Codec of the values on an event tape: JSON for events and answers, with placeholders for what it cannot express.
 
 None, booleans, strings without surrogates, finite floats and integers of 64 bits are themselves, and an array is a
 tuple. Any other value is an object. Its first key is a tag from ``_TAGS``, or ``$`` with the name of a class in
@@ -54,7 +54,7 @@ from triclinium_core.telemetry import defaults, span_names
 from triclinium_core.transcoding import transcoder
 
 NESTING_MAX = 64
-"""Maximum depth of a value, such as 29 search queries inside each other. Deeper parts become placeholders, so that the
+"""Maximum depth of a value, such as 29 search queries inside each other. Deeper parts become placeholders, so the
 replay of such a request differs."""
 INTEGER_BITS_MAX = 128
 """Maximum size of an integer in bits. The largest integer of a valid event has 64."""
@@ -89,7 +89,8 @@ STRATEGIES: Mapping[type, str | None] = {
     strategy.ErrorMapRetryStrategy: "otherwise",
     strategy.FailFastRetryStrategy: None,
 }
-"""Attribute with the constructor's argument, or None, for each strategy of the core. They run again in a replay."""
+"""Couchbase strategies of the core, which a replay runs again, with the attribute that has the constructor's argument,
+or None without arguments."""
 
 _ENCODING = (parameters.Parameters, parameters.RawOptions)
 """Classes whose constructors encode the arguments, so that a field is not the argument with its name."""
@@ -192,7 +193,7 @@ def _base64(data: bytes) -> str:
 
 
 def _of_user(value: object, depth: int) -> object:
-    """Return a placeholder. If JSON can express the object, as in a document for the search service, return its JSON."""
+    """Return the object as JSON if JSON can express it, as in a document for the search service; else a placeholder."""
     if callable(getattr(type(value), "decode", None)):
         return _placeholder(type(value), "transcoder")
     with suppress(Exception):  # JSON cannot express the object, or its code raises.
@@ -297,7 +298,7 @@ def _instance(data: dict[str, object], decode: Decode) -> object:
 
 @cache
 def _takes_fields(kind: Any) -> bool:
-    """Return whether the constructor takes the fields. Those of some search parts take other arguments."""
+    """Return whether the constructor takes the fields. The constructors of some search parts take other arguments."""
     if kind in _ENCODING:
         return False
     if issubclass(kind, Struct):

@@ -1,4 +1,4 @@
-"""Explanations of the retry decisions that the objects of clients make, for Couchbase, Cassandra and Smithy.
+"""Explanations of the retry decisions of Couchbase, Cassandra and Smithy clients.
 
 ``couchbase``, ``cassandra`` and ``smithy`` explain one case in words and as data. ``tools.vectors`` runs many cases and
 returns only data. These packages contain no retry rules.

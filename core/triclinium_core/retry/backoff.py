@@ -1,4 +1,4 @@
-"""Pure functions that compute the delay before a retry from the number of retries so far.
+"""Functions that compute the delay before a retry from the number of retries so far.
 
 Source: SDK-RFC 0049 "Best Effort", "Controlled Backoff for Always Retry", "Capping the Retry Duration";
 decisions C2, C3, C23.
@@ -59,7 +59,7 @@ class ExponentialBackoff:
         first: delay before the first retry, at most ``most``; stored in seconds. Default: 1 ms.
         most: maximum delay; stored in seconds. Default: 500 ms.
         factor: growth from one retry to the next, at least 1. Default: 2.
-        jitter: random share of each delay: the delay is uniform in ``[delay * (1 - jitter), delay]``. Default: 0.
+        jitter: random share of each delay, which is then uniform in ``[delay * (1 - jitter), delay]``. Default: 0.
 
     Raises:
         InvalidArgumentException: a value is not a number, or is out of range.

@@ -1,6 +1,6 @@
 """Functions that build tables from rows with unique keys, and transition tables from transitions.
 
-A duplicate key is a mistake in the source of this library, so importing the module with the table raises.
+A duplicate key is a mistake in the source of this library, so importing the module with the table raises ValueError.
 """
 
 from __future__ import annotations

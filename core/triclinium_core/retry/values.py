@@ -1,4 +1,4 @@
-"""Decorator for frozen values that are as cheap to create as mutable ones."""
+"""Decorator that makes frozen values as cheap to create as mutable ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that every part of a client needs: options, timers, randomness, and the output for actions."""
+"""Objects that the parts of a client share: options, timers, randomness, and the output for actions."""
 
 from __future__ import annotations
 

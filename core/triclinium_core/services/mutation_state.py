@@ -34,8 +34,8 @@ class MutationState:
         mutations: results of mutations, or their tokens.
 
     Raises:
-        InvalidArgumentException: an argument is neither a result nor a token, has no token (as from a plain memcached
-            server), or has an invalid token.
+        InvalidArgumentException: an argument is neither a result nor a token, or has no valid token. A result from a
+            plain memcached server has none.
     """
 
     __slots__ = ("_newest",)
@@ -46,7 +46,7 @@ class MutationState:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> MutationState:
-        """Return the state that another client, possibly in another language, exported with ``to_json``.
+        """Return the state from JSON that this or another client, possibly in another language, exported.
 
         Raises:
             InvalidArgumentException: ``text`` is not a mutation state.
@@ -109,7 +109,7 @@ def tokens_of(consistent_with: MutationState | None) -> tuple[MutationToken, ...
 
 
 def vectors_of(tokens: Iterable[MutationToken]) -> Vectors:
-    """Return tokens as scan vectors, as the services read them. ``tokens`` has at most one token for each vbucket."""
+    """Return tokens as scan vectors of the query service. ``tokens`` has at most one token for each vbucket."""
     vectors: dict[str, dict[str, tuple[int, str]]] = {}
     for token in tokens:
         of_bucket = vectors.setdefault(token.bucket, {})
@@ -127,5 +127,5 @@ def _token_of(mutation: Mutation) -> MutationToken:
         else "is not a result of a mutation"
     )
     raise errors.InvalidArgumentException(
-        f"{shown(mutation)} {why}; a mutation state needs results of mutations with tokens", parameter="mutations"
+        f"{shown(mutation)} {why}; pass mutation results that have a token", parameter="mutations"
     )

@@ -16,7 +16,7 @@ from triclinium_core.checks import check_text
 from triclinium_core.shown import shown
 
 NAME_BYTES_MAX = 1024
-"""Maximum length of a name in bytes: far more than servers accept. It keeps the first line of each request short."""
+"""Maximum length of a name in bytes: far more than servers accept. It keeps the first line of a request short."""
 
 DOT_SEGMENTS = frozenset({".", ".."})
 

@@ -1,4 +1,4 @@
-"""Smallest request to each service, for pings.
+"""Smallest request to each HTTP service, for pings.
 
 Source: SDK-RFC 0061 "The ping Command".
 """
@@ -76,8 +76,8 @@ PINGS: Mapping[Service, type[PingRequest]] = table_of(
 class NoRetry:
     """Strategy of pings, which never retries, because a ping reports the first failure.
 
-    A ping also reports status 302 of views, after which any other request is retried under every strategy (decision
-    D66).
+    A ping also reports status 302 of the views service, after which a view query is retried under every strategy
+    (decision C20).
     """
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:

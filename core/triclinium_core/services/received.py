@@ -2,8 +2,8 @@
 
 A newer server may send words, numbers and structures unknown to this version. The rule for all responses: keep a value
 as received if the type of the result can hold it; else replace it with None, or with the value for "not sent", and
-return all other values. Refuse a response, or a row of a list, only if it lacks a part that the caller needs, such as a
-name, if it exceeds a limit, or if an unknown part may change its meaning.
+return all other values. Refuse a response, or a row of a list, only if it is not valid JSON of the expected type, lacks
+a part that the caller needs, such as a name, exceeds a limit, or has an unknown part that may change its meaning.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Members(NamedTuple):
     raw: dict[str, msgspec.Raw]
 
     def get(self, name: str, kind: type[T]) -> T | None:
-        """Return a member as ``kind``; None if it is missing or null, or as in ``decoded``."""
+        """Return a member as ``kind``; None if it is missing, null or of another type, or exceeds a limit."""
         return decoded(self.raw.get(name), kind)
 
     def integer(self, name: str) -> int | None:
@@ -154,7 +154,7 @@ def body_members(answer: HttpResponse) -> Members:
 
 
 def readable(rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], Steps[T]]) -> Steps[tuple[tuple[T, ...], int]]:
-    """Read a list in steps. Return the result of ``read`` for each row, and the number of rows that ``read`` refuses.
+    """Read a list in steps. Return the results of ``read``, and the number of rows that ``read`` refuses.
 
     Raises:
         MalformedAnswer: ``read`` refuses all rows or more than ``REFUSED_MAX``, or there are more than ``ROWS_MAX``
@@ -201,7 +201,7 @@ def in_one_step(read: Callable[[msgspec.Raw], T]) -> Callable[[msgspec.Raw], Ste
 
 
 def unknown_parts(parts: Iterable[msgspec.Raw]) -> tuple[str, ...]:
-    """Return the beginning of each part that this version cannot represent, as JSON on one line.
+    """Return the beginning of each part that this version cannot represent, as one line of text.
 
     Count the parts after the first ``UNKNOWN_MAX`` instead.
     """

@@ -63,7 +63,7 @@ class HttpResponse(msgspec.Struct, frozen=True):
 
     status: int
     body: bytes
-    """Body. If the request has rows, an empty array replaces them."""
+    """Body. If the response has rows, an empty array replaces them."""
 
     def body_as(self, kind: type[T]) -> T:
         """Return the JSON body as a value of ``kind``.
@@ -101,7 +101,7 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all requests. Creating a request raises InvalidArgumentException for an invalid argument.
 
     ``name`` is the name of the request in errors, reports and tables. ``rows_of`` is the key of the array of rows in
-    the response, which are returned as they arrive; None if the response is read whole.
+    the response; None if the response is read whole. Rows are returned as they arrive.
     """
 
     name: ClassVar[str] = ""
@@ -133,7 +133,7 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def required_capabilities(self) -> frozenset[ClusterCapability]:
-        """Capabilities that the cluster needs. Without them the request fails unsent: FeatureNotAvailableException."""
+        """Required capabilities of the cluster. Without them the request is not sent: FeatureNotAvailableException."""
         return frozenset()
 
     def encode(self, remaining: float) -> HttpRequest:
@@ -158,7 +158,7 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
         """Decode in steps, so that a long list does not block the event loop. By default, decode in one step.
 
         Raises:
-            MalformedAnswer: as ``decode``.
+            MalformedAnswer: as in ``decode``.
         """
         yield from ()
         return self.decode(answer)

@@ -42,7 +42,7 @@ COUCHBASE = "couchbase"
 TCP = "tcp"
 """Value of ``network.transport``."""
 OTHER_ERROR = "_OTHER"
-"""Value of ``error.type`` for an error without a name in SDK-RFC 0058."""
+"""Value of ``error.type`` for an error that is not an instance of a class in ``ERROR_TYPES``."""
 
 
 @unique
@@ -61,7 +61,7 @@ class AttributeRow(NamedTuple):
     bearers: frozenset[Bearer]
     kinds: tuple[type[AttributeValue], ...]
     when: str
-    """Condition under which a span or metric has the attribute, in the RFC's words; empty for always."""
+    """Condition under which a span or metric has the attribute; empty for always."""
 
 
 _OUTER, _METRIC = frozenset({Bearer.OUTER}), frozenset({Bearer.OUTER, Bearer.METRIC})
@@ -176,7 +176,7 @@ ERROR_TYPES: Mapping[type[errors.CouchbaseException], str] = {
     for kind in vars(errors).values()
     if isinstance(kind, type) and issubclass(kind, errors.CouchbaseException) and _is_named_by_the_rfc(kind)
 }
-"""Names in SDK-RFC 0058, such as ``DocumentLocked``, by exception."""
+"""Names in the RFCs, such as ``DocumentLocked``, by exception."""
 
 
 ANSWERS: frozenset[type[errors.CouchbaseException]] = frozenset(
@@ -210,5 +210,5 @@ def tags_of(attributes: Mapping[str, AttributeValue]) -> Mapping[str, str]:
 
 
 def error_type(error: BaseException) -> str:
-    """Return the value of ``error.type``: the name of the nearest class with a name in SDK-RFC 0058, or ``_OTHER``."""
+    """Return the value of ``error.type``: the name of the nearest class in ``ERROR_TYPES``, or ``_OTHER``."""
     return next((ERROR_TYPES[kind] for kind in type(error).__mro__ if kind in ERROR_TYPES), OTHER_ERROR)

@@ -24,7 +24,7 @@ class ThresholdLoggingTracer:
     """Settings of the log of slow operations: one line of JSON for each interval with at least one slow operation.
 
     An operation is slow if it takes at least as long as its threshold. Its duration starts with the encoding of the
-    value and includes all retries. The duration of a query ends with the complete response, because the caller
+    value and includes all retries. For a response with rows, it ends with the complete response, because the caller
     determines how long it takes to read the rows. All attributes except ``sample_size`` are durations in seconds.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Facts about an ended operation: the properties that SDK-RFC 0067 lists for the log.
+"""Facts about an ended operation: the properties that SDK-RFC 0067 lists for the log, and why it was abandoned.
 
 Source: SDK-RFC 0067 "Default Implementation: ThresholdLoggingTracer", "Orphaned Response Reporting".
 """
@@ -15,8 +15,8 @@ from triclinium_core.retry.couchbase import Service
 class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Facts about one slow operation or one orphan.
 
-    Durations are whole microseconds. None means that a fact was not measured or does not apply. All names except
-    ``abandoned`` come from the RFC.
+    Durations are whole microseconds, except ``timeout_ms``. None means that a fact was not measured or does not apply.
+    All names except ``abandoned`` come from the RFC.
     """
 
     service: Service

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 OPERATION_DURATION = "db.client.operation.duration"
-"""Metric of the durations of operations, including encoding, retries and delays (SDK-RFC 0067 "Operations Value
-Recorder")."""
+"""Name of the metric for durations of operations, including encoding, retries and delays (SDK-RFC 0067 "Operations
+Value Recorder")."""
 
 
 class ValueRecorder(Protocol):

@@ -34,11 +34,11 @@ _LISTED: Mapping[couchbase.RetryReason, str] = {
         ]
     )
 }
-"""First line with each reason in the RFC's list."""
+"""For each reason, the first line of the RFC's list that has it."""
 
 
 def clause_of(reason: couchbase.RetryReason) -> str:
-    """Return the clause of the RFC that permits a retry for this reason."""
+    """Return the clause of the RFC that lists this reason."""
     return _LISTED.get(reason, f"SDK-RFC 0049 RetryReason, {reason}: {reason.meaning}")
 
 

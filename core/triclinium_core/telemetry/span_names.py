@@ -90,7 +90,7 @@ SPAN_NAMES: Mapping[str, str] = table_of(_rows())
 
 @unique
 class WrappingCall(StrEnum):
-    """Calls that consist of several operations or requests, each with a span inside the span of the call.
+    """Calls that consist of one or more operations or requests, each with a span inside the span of the call.
 
     Layout of a row: identifier, service. Some rows for reads of replicas and for scans are not in the RFC.
 
@@ -99,7 +99,7 @@ class WrappingCall(StrEnum):
     """
 
     service: Service
-    """Service of the operations in the call."""
+    """Service in the telemetry of the call."""
 
     def __new__(cls, identifier: str, service: Service) -> Self:
         """Create the row of a member. Enum calls this method."""

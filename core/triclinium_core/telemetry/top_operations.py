@@ -15,7 +15,7 @@ class TopOperations:
     """The slowest operations of each service.
 
     Args:
-        sample_size: number of operations to keep for each service.
+        sample_size: maximum number of operations to keep for each service.
     """
 
     def __init__(self, sample_size: int) -> None:

@@ -34,7 +34,7 @@ RETRIED_STATUSES: tuple[int, ...] = (
     Status.SYNC_WRITE_IN_PROGRESS,
     Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS,
 )
-"""Statuses that a client retries regardless of the error map, except LOCKED after an unlock."""
+"""Statuses that a client retries by default, whatever the error map, except LOCKED after an unlock."""
 
 RETRIED_BY_MAP: tuple[int, ...] = (
     Status.WOULD_THROTTLE,
@@ -85,7 +85,7 @@ DATA_FAULTS: Sequence[Sequence[faults.Fault]] = (
     [faults.status(code) for code in HARMLESS_STATUSES],
     [faults.status(code) for code in INVALIDATING_STATUSES],
 )
-"""Faults that may strike a command on a document, one kind per row. No fault misreports the document's state."""
+"""Faults that may strike a command on a document, one kind per row. No fault misreports the document's content."""
 
 SERVICE_FAULTS: Sequence[Sequence[faults.Fault]] = (
     (faults.drop_response(),),

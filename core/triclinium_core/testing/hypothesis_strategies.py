@@ -63,7 +63,7 @@ class Strike:
 
 
 def data_faults() -> st.SearchStrategy[Fault]:
-    """Return a strategy for faults of commands on documents. No fault misreports the state of the document."""
+    """Return a strategy for faults of commands on documents. No fault misreports the content of the document."""
     return st.one_of(*map(st.sampled_from, DATA_FAULTS))
 
 
@@ -88,7 +88,7 @@ class _Asks:
     async def retry_after(
         self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
     ) -> couchbase.RetryAction:
-        raise AssertionError("the state machine answers for it")
+        raise AssertionError("the state machine answers for this strategy")
 
 
 RETRY_STRATEGIES: Mapping[str, CouchbaseStrategy | None] = {
@@ -104,7 +104,7 @@ RETRY_STRATEGIES: Mapping[str, CouchbaseStrategy | None] = {
 
 class _IssuesNothing(StandardRetryStrategy):
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
-        raise RetryError("it issues no token")
+        raise RetryError("this strategy issues no token")
 
 
 class _RaisesFirst(StandardRetryStrategy):
@@ -128,7 +128,7 @@ def token_strategies(book: LoanBook, quota_capacity: int = 40) -> Mapping[str, A
 
     Args:
         book: records the tokens that the strategies issue.
-        quota_capacity: tokens of each scope; 40 permits two retries until successes refill the quota.
+        quota_capacity: units of the quota of each scope; 40 permits two retries until successes refill the quota.
     """
     shared = CheckedStrategy(book, StandardRetryStrategy(rng=MIDPOINT, quota_capacity=quota_capacity))
     return {name: make(shared, book) for name, make in _LENDERS.items()}

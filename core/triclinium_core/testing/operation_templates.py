@@ -83,7 +83,7 @@ class OperationTemplate:
     flag: bool = False
     """Whether a write preserves the expiry, or a count creates the document."""
     durability: DurabilityLevel = DurabilityLevel.NONE
-    """Level of a write. A level excuses results when nodes are lost, so few histories should draw one."""
+    """Level of a write. A level excuses results when nodes are lost, so most writes have none."""
 
     @total_repr
     def __repr__(self) -> str:

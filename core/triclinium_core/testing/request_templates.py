@@ -31,7 +31,7 @@ PREPARED_STATEMENTS: Sequence[str] = ("SELECT plans of airlines", "SELECT plans 
 
 FEW_ROWS, MANY_ROWS = 7, 120
 FILLING = "x" * 4000
-"""Content of a row. Several such rows exceed the size that a client buffers for a reader that requests no rows."""
+"""Content of a row. ``MANY_ROWS`` of them exceed the size that a client buffers for a reader that requests none."""
 
 INDEX_NOT_FOUND = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
 """Response after which the client retries, because the service did nothing."""

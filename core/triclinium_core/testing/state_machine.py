@@ -236,7 +236,7 @@ class KVStateMachine(RuleBasedStateMachine):
     ) -> Token:
         """Submit a query, script its rows, and return its token. The reader must get the rows, each once and in order.
 
-        A query that is not ``readonly`` must be executed once at most. The results are in ``simulation.rows``.
+        A query that is not ``readonly`` must be executed at most once. The rows are in ``simulation.rows``.
 
         Args:
             statement: any text. The method adds a comment that identifies the request.
@@ -305,7 +305,7 @@ class KVStateMachine(RuleBasedStateMachine):
         self.simulation.flow()
 
     def go_silent(self, members: list[OperationTemplate]) -> None:
-        """Make the node drop its replies until several operations time out, which may open the circuit breaker."""
+        """Submit operations while the node drops its replies for the key-value timeout; the breaker may open."""
         self.node.faults.always(None, drop_response())
         self.simulation.submit_together([(template.make(self.model), None) for template in members])
         self.simulation.flow_for(self.simulation.options.timeouts.kv)

@@ -32,10 +32,10 @@ from triclinium_core.testing.oracle.submissions import Place
 V = TypeVar("V")
 
 NUMBER_BITS = 24
-"""Size of the number that encodes a step. Hypothesis draws larger numbers unevenly."""
+"""Size in bits of the number that encodes a step. Hypothesis draws larger numbers unevenly."""
 NAME_BITS = 4
 TARGET_BITS = 7
-"""Size of the position of the operation. Higher positions start again at the simplest operations."""
+"""Size in bits of the position of the operation. Higher positions start again at the simplest operations."""
 SIMPLEST_KINDS = ("upsert", "get", "increment", "insert", "append", "remove")
 """Kinds of operations that a failing example prefers to others."""
 CUT_MAX = 120

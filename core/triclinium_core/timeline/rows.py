@@ -38,11 +38,11 @@ class Row(NamedTuple):
     """Decision in words; empty without one."""
     decision: lines.Decision | None = None
     fact: lines.Step | NetworkFact | None = None
-    """Fact of the tape; None for the beginning and the end of an operation, which its other fields describe."""
+    """Fact of the tape; None for the beginning and the end of an operation, which are fields of ``lines.Operation``."""
 
 
 def in_ms(seconds: float) -> str:
-    """Return a duration in words."""
+    """Return a duration in milliseconds, as text with the unit."""
     return f"{milliseconds(seconds)} ms"
 
 
@@ -95,7 +95,7 @@ _DECIDED: Mapping[str, str] = {
     "complete": "complete",
     "fail": "fail with {error}",
 }
-"""Words for each kind of decision. The row of a dispatched attempt follows."""
+"""Words for each kind of decision. A dispatch has none, because the row of the attempt follows."""
 
 _ORDERS: Mapping[str, str] = {
     "refresh_topology": "refresh the cluster map",

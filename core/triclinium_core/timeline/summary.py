@@ -1,4 +1,4 @@
-"""Summary of a tape: numbers of results, exceptions, ended connections and cluster maps."""
+"""Summary of a tape: numbers of results, exceptions, ended connections and other events of the network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ENDED_EARLY: Mapping[str, str] = {
     "full": "The tape ends before the client did: its file was full.",
     "disk": "The tape ends before the client did: the disk failed.",
 }
-"""Sentence for each reason for which facts after the last line are missing."""
+"""Sentence for each reason why a tape ends before its client does."""
 
 CLASSES_MAX = 100
 """Maximum number of exception classes that are counted separately."""

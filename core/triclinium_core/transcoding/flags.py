@@ -17,7 +17,7 @@ STRING_FLAGS = 0x0400_0004
 
 @unique
 class CommonFormat(IntEnum):
-    """Format bits of the top byte."""
+    """Values of the format bits in the top byte."""
 
     PRIVATE = 1
     JSON = 2

@@ -45,7 +45,7 @@ def _may_hold_one(value: object) -> bool:
     try:
         packed = msgspec.msgpack.encode(value)
     except OverflowError:
-        # The caller must search the value: it has an integer of more than 64 bits, which MessagePack cannot represent.
+        # The caller must search the value: it has an integer that MessagePack cannot represent.
         return True
     return _NON_FINITE_DOUBLE.search(packed) is not None
 

@@ -58,8 +58,8 @@ class JsonTranscoder:
 
     It refuses a value of type ``bytes``, ``bytearray`` or ``memoryview``: use ``RawJsonTranscoder`` or
     ``RawBinaryTranscoder``. Unless ``non_finite_as_null`` is True, it refuses NaN and infinities in a value, because
-    JSON cannot represent them. Other types that JSON lacks are converted: sets and tuples to lists, ``bytes`` within a
-    value to Base64 strings, keys to strings.
+    JSON cannot represent them. Types that JSON lacks are converted if msgspec encodes them, for example sets and
+    tuples to lists, and ``bytes`` within a value to Base64 strings.
 
     Raises:
         InvalidArgumentException: ``non_finite_as_null`` is neither True nor False.
@@ -144,7 +144,7 @@ class RawStringTranscoder:
 
 @dataclass(frozen=True, slots=True)
 class RawBinaryTranscoder:
-    """Transcoder for bytes, unchanged."""
+    """Transcoder that stores and returns bytes unchanged."""
 
     def encode(self, value: object, /) -> EncodedValue:
         """Return the bytes of ``value`` unchanged, with the flags for binary data."""

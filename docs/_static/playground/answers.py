@@ -55,4 +55,4 @@ def own_strategy(code: str) -> Any:
         return names["strategy"]
     except Exception as error:
         reason = "".join(traceback.format_exception_only(error)).strip()
-        raise ArgumentError(f"your code must define strategy, but it raises {reason}", parameter="code") from None
+        raise ArgumentError(f"your code does not define strategy: {reason}", parameter="code") from None

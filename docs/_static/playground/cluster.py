@@ -55,7 +55,7 @@ def play(operation: str, faults: Sequence[str], make_strategy: Callable[[Simulat
     # Compressed responses would need a further package in the browser.
     options = replace(client_options(nodes), compression=False)
     run = Simulation(nodes, options, make_machine=lambda own, *, rng: ClientMachine(own, rng=rng, recorder=recorder))
-    # Earlier requests open the connections, and store what the request expects.
+    # Earlier requests open the connections, and store the documents that the request may need.
     for name in ("upsert", "increment", "query"):
         _perform(run, name, None)
     run.advance(0.1)
@@ -85,7 +85,7 @@ def _steps(rows: Sequence[Row]) -> Iterator[Step]:
     for number, row in enumerate(rows):
         start, end = (CALLER, CLIENT) if number == 0 else LANES.get(row.source, (NETWORK, NETWORK))
         clause = (row.decision is not None and row.decision.clause) or ""
-        # The row after the end of a delay shows the attempt.
+        # Leave out the end of a delay: the next row shows the attempt that follows.
         if row.decided or not isinstance(row.fact, lines.Woken):
             end = NODE if isinstance(row.fact, lines.Sent) else end
             yield Step(row.at - rows[0].at, start, end, row.text, row.decided, clause)

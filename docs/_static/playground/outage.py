@@ -27,7 +27,8 @@ def played(choice: Mapping[str, str], fleets: Mapping[str, MakeProcess], on_prog
     for name in ("clients", "capacity", "start", "end", "seed"):
         if not re.fullmatch(r"\d{1,9}(\.\d+)?", str(choice[name])):
             raise ArgumentError(
-                f"{name}={choice[name]!r} must be a number with at most nine digits before its point", parameter=name
+                f"{name}={choice[name]!r} must be a number without a sign, with at most nine digits before its point",
+                parameter=name,
             )
     service = {"type": "queue", "capacity": choice["capacity"], "overload": choice["overload"]}
     outage = {"start": choice["start"], "end": choice["end"], "kind": choice["kind"]}

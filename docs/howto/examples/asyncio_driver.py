@@ -131,7 +131,7 @@ class AsyncioClient(couchbase.ClientDriver[Waiter, "Stream"]):
         try:
             outcome = await waiter.outcome
         except BaseException:
-            # The outcome, such as rows, may have arrived a moment ago, and is lost.
+            # An outcome that arrived a moment ago, such as rows, is lost.
             self.leave(token)
             raise
         if isinstance(outcome, Exception):
@@ -146,7 +146,7 @@ class AsyncioClient(couchbase.ClientDriver[Waiter, "Stream"]):
         for task in self._tasks:
             task.cancel()
 
-    # -- Methods that the base class calls.
+    # -- Methods that the base class calls, and the alarm.
 
     def handle(self, event: couchbase.Event) -> None:
         """Handle one event in the context of the client."""
@@ -160,7 +160,7 @@ class AsyncioClient(couchbase.ClientDriver[Waiter, "Stream"]):
 
     async def _ring(self) -> None:
         for _ in self.pass_time():
-            # Between two yields of a task, asyncio reads once from every stream.
+            # After the second yield, asyncio has read once from every stream that had data.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
 

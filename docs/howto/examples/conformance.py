@@ -51,7 +51,7 @@ def load(path: str) -> Decide:
 
 
 def differences(decide: Decide, line: bytes) -> tuple[str, list[str]]:
-    """Return the clauses on the question in a line, and a text for each field whose values differ."""
+    """Return the clauses that decide the question in a line, and a text for each field whose values differ."""
     try:
         question = line.decode()
         items = json.loads(question)["expect"].items()

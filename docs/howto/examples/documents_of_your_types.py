@@ -86,7 +86,7 @@ class Ship:
 
 
 def titled(name: str) -> str:
-    """Return a name with capitals."""
+    """Return a name whose words begin with capitals."""
     return name.title()
 
 

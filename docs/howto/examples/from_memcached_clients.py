@@ -62,7 +62,7 @@ async def one_value(cache: Collection) -> None:
     print(found.content if found is not None else "default")
     missing = await cache.get_or_none("missing", transcoder=SHARED)  # get(…, default)
     print(missing.content if missing is not None else "default")
-    await cache.binary.increment("visits", initial=1)  # add(…, 1), then incr(…, 1)
+    await cache.binary.increment("visits", initial=1)  # add(…, 1), or incr(…, 1) if it exists
     print("visits:", (await cache.binary.increment("visits", delta=2)).content)
 
 

@@ -48,7 +48,7 @@ async def write(numbers: Collection, key: str, value: object) -> None:
 
 
 async def main() -> None:
-    """Load documents into three nodes that lose connections, and count what is there."""
+    """Load documents into three nodes, two of which lose a connection, and count what is there."""
     async with open_fake_cluster(nodes=3) as fake, fake.open_client() as cluster:
         numbers = cluster.bucket("default").default_collection()
         fake.nodes[0].faults.next(Opcode.SET, hang_up())

@@ -1,4 +1,4 @@
-"""The core with sockets and ``selectors``: key-value operations without TLS. The look-up of a name has no time limit."""
+"""The core with sockets and ``selectors``: key-value operations without TLS. The lookup of a name has no time limit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SelectorsClient(couchbase.ClientDriver[neutral.Token, "Stream"]):
         return tokens
 
     def turn(self, seconds: float = 60.0) -> None:
-        """Wait for a stream or the alarm, at most for some seconds; read and write, and let time pass."""
+        """Wait at most ``seconds`` for a stream or the alarm; read and write, and let time pass."""
         self._serve(max(0.0, min(seconds, self.alarm_time - self.now())))
         if self.alarm_time <= self.now():
             for _ in self.pass_time():
@@ -69,7 +69,7 @@ class SelectorsClient(couchbase.ClientDriver[neutral.Token, "Stream"]):
                 if events & selectors.EVENT_WRITE:
                     key.data.flush()
         except BaseException:
-            # After Control-C between a system call and its record, bytes of a stream may be lost or sent twice.
+            # Control-C between a system call and the use of its result may lose bytes of a stream or send them twice.
             self.close()
             raise
 
@@ -87,10 +87,10 @@ class Stream:
         self._is_paused = False
 
     def start(self) -> None:
-        """Connect. A look-up stops the program until the system has answered; a numeric address needs none."""
+        """Connect. A lookup stops the program until the system has answered; a numeric address needs none."""
         if self._order.tls:
             raise OSError("selectors_driver does not support TLS")
-        # A connect blocks the whole program, so each address of the host gets little time.
+        # Connecting blocks the whole program, so each address of the host gets little time.
         self._socket = socket.create_connection((self._order.host, self._order.port), timeout=1.0)
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -32,7 +32,7 @@ class Session(msgspec.Struct):
 
 
 def key_of(token: str) -> str:
-    """Return the key of a session. Logs and error messages contain keys, so that a key must not be a valid token."""
+    """Return the key of a session. Logs and error messages contain keys, so a key must not be a valid token."""
     return "session::" + hashlib.sha256(token.encode()).hexdigest()
 
 

@@ -30,7 +30,7 @@ async def check_out(orders: Collection, order: str, total: int) -> str:
     return "created"
 
 
-# -- Its tests. ``autojump_clock`` is Trio's virtual clock: waiting takes no time.
+# -- Tests of the application. ``autojump_clock`` is Trio's virtual clock: waiting takes no time.
 
 
 async def test_survives_a_busy_node(autojump_clock: trio.testing.MockClock) -> None:

@@ -33,7 +33,7 @@ def rows(effort: Effort) -> Iterator[Row]:
     try:
         component = preparing.component()
         build = partial(_build, component)
-    except pytest.skip.Exception:  # componentize-py is missing, so the rows stay without figures.
+    except pytest.skip.Exception:  # componentize-py is missing: no figures for component and hosts.
         component = Path()
     yield from measure("component: build", "component", {"component": build}, effort._replace(rounds=1))
     with tempfile.TemporaryDirectory() as folder:

@@ -38,7 +38,7 @@ def rows(effort: Effort) -> Iterator[Row]:
         }
         yield from measure("core: a get, submitted and answered", f"{count} at once", turns, effort.short)
     turn = partial(retries, effort.of(RETRIES))
-    what = "handed over, refused for now, due again"
+    what = "sent, refused temporarily, due for its retry"
     yield from measure("core: a retry", what, {"RetryMachine": turn}, effort.short)
     yield from in_flight(effort.of(IN_FLIGHT))
 

@@ -37,7 +37,7 @@ Query = Callable[[], Awaitable[int]]
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure."""
-    # One turn is enough for a million rows, or for a thousand queries.
+    # One round is enough for a million rows, for rows in chunks, and for a thousand queries.
     once = effort._replace(rounds=1)
     with canned_rows() as server:
         for full in ROWS:

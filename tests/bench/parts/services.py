@@ -23,7 +23,7 @@ BODY_SIZE = 2_000_000
 PIECE_SIZES: Mapping[str, int] = {"64 KiB": 65_536, "4 KiB": 4_096}
 KEY = "results"
 PADDING = '"bio":""'
-MS_A_MEGABYTE = "ms of processor time a MB"
+MS_A_MEGABYTE = "ms of processor time per MB"
 
 Consume = Callable[[bytes, int], int]
 """Function of a body and the size of its pieces, which returns the number of rows."""
@@ -65,7 +65,7 @@ def turn(consume: Consume, body: bytes, piece_size: int, count: int) -> Mapping[
     with Stopwatch() as watch:
         found = consume(body, piece_size)
     if found != count:
-        raise AssertionError(f"found {found} rows, expected {count}")
+        raise AssertionError(f"number of rows found: {found}; expected: {count}")
     (cost,) = (a_row := watch.processor(count)).values()
     return {**a_row, MS_A_MEGABYTE: cost * count / len(body) * 1e3}
 

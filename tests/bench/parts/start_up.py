@@ -58,7 +58,7 @@ cluster.close()
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure."""
-    # Three rounds are enough, because each turn is a complete process.
+    # Run at most three rounds, because each turn starts a complete process.
     effort = effort._replace(rounds=min(effort.rounds, 3))
     with TemporaryDirectory() as bytecode, fake_node() as server, patch.dict(os.environ, PYTHONPYCACHEPREFIX=bytecode):
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -82,7 +82,7 @@ def _measured(what: str, programs: Mapping[str, str], arguments: Sequence[str], 
     }
     for turn in turns.values():
         if turn is not None:
-            # Compile all modules before the measurement, as an installation does.
+            # Compile all modules before the measurement, as pip does when it installs them.
             turn()
     yield from measure("start-up", what, turns, effort)
 

@@ -1,6 +1,6 @@
-"""Scripted nodes for ``cassandra-driver``, which speak the part of CQL v4 that the tests need, on loopback.
+"""Scripted nodes on loopback for ``cassandra-driver``, with the part of CQL v4 that the tests need.
 
-A script responds to the statements. To queries of the system tables, each node describes itself or all others.
+A script responds to the statements. In response to a query of a system table, a node describes itself or all others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Opcode(IntEnum):
 
 
 ROWS, PREPARED = 2, 4
-"""Kinds of a RESULT frame: rows, and a prepared statement."""
+"""Kinds of RESULT frames that a node sends: rows, and a prepared statement."""
 GLOBAL_TABLE = 1
 VARCHAR, INT, UUID_TYPE, INET = 0x0D, 0x09, 0x0C, 0x10
 
@@ -63,7 +63,7 @@ class Asked(NamedTuple):
 
 
 Answer = errors.CassandraError | None
-"""Response of a node: None is a row, ``ClosedConnection`` closes the connection, another error is an ERROR frame."""
+"""Response of a node: None for a RESULT frame, ``ClosedConnection`` to close the connection, else an ERROR frame."""
 Script = Callable[[Asked], Answer]
 
 

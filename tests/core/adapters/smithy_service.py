@@ -24,7 +24,7 @@ NOWHERE = URI(host="service.test")
 
 
 def fault(*, throttling: bool = False, retry_after: float | None = None, safe: bool | None = True) -> CallError:
-    """Return an error as clients raise it, with all attributes that strategies read."""
+    """Return a server's error as clients raise it, with these retry attributes."""
     return CallError(
         message="no luck", fault="server", is_retry_safe=safe, is_throttling_error=throttling, retry_after=retry_after
     )

@@ -169,7 +169,7 @@ def test_figures_reach_the_policy(
     ],
 )
 def test_request_errors(error: Exception, method: str, kind: type[errors.CassandraError]) -> None:
-    """Each error calls the policy's method for its kind, with our class, whose cause is the driver's exception."""
+    """For each error, the policy's method for its kind gets an error of our class, caused by the driver's exception."""
     policy = Always(verdicts.RETHROW)
     DriverRetryPolicy(policy).on_request_error(IDEMPOTENT, 4, error=error, retry_num=3)
     ((asked, arguments),) = policy.asked
@@ -220,7 +220,7 @@ def test_prepare_counts_as_idempotent() -> None:
     ],
 )
 def test_invalid_figures_are_rethrown(method: str, figures: dict[str, Any]) -> None:
-    """Invalid figures from the driver rethrow the coordinator's error without consulting the policy."""
+    """If the driver passes invalid figures, the adapter rethrows without consulting the policy."""
     question = getattr(DriverRetryPolicy(never_asked()), method)
 
     assert (THROW, None) == question(IDEMPOTENT, retry_num=0, **figures)

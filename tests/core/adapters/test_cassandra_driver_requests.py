@@ -1,7 +1,7 @@
 """Our policies in the real ``ResponseFuture`` of ``cassandra-driver``, with scripted nodes.
 
-The tests compare the driver, which uses one of our policies, with our own request machine. Both must send the same
-requests to the same nodes at the same levels, with the same result.
+The tests compare the driver, which uses one of our policies, with our own request machine. Unless a test
+names a difference, both send the same requests to the same nodes at the same levels, with the same result.
 """
 
 from __future__ import annotations
@@ -67,24 +67,24 @@ class Run(NamedTuple):
     """Result of a request, and the requests that the nodes received."""
 
     ending: object
-    """Result of the request: a row, None for no row, or the class of the error."""
+    """Result of the request: the name in its row, None without a row, or the class of the error."""
     asked: Sequence[tuple[Hashable, ConsistencyLevel | None]]
 
 
 class InOrder(RoundRobinPolicy):  # type: ignore[misc]  # The package has no types.
-    """Load balancing policy that tries the nodes in their order."""
+    """Load balancing policy that tries the nodes in the order of ``ports``."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         super().__init__()
         self._ports = ports
 
     def make_query_plan(self, working_keyspace: object = None, query: object = None) -> list[Any]:
-        """Return all live nodes in their order."""
+        """Return all live nodes in the order of ``ports``."""
         return sorted(self._live_hosts, key=lambda host: self._ports.index(host.endpoint.port))
 
 
 class Client:
-    """Client of the driver, as a context manager that shuts it down at the end."""
+    """Context manager that opens a session of the driver, and shuts the driver down at the end."""
 
     def __init__(self, nodes: CqlCluster, policy: RetryPolicy) -> None:
         profile = ExecutionProfile(
@@ -112,7 +112,7 @@ class Client:
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[CqlCluster]:
-    """Yield three nodes, shared by the module, which by default respond with a row."""
+    """Yield three nodes, which the tests of the module share. By default each responds with a row."""
     with CqlCluster(lambda asked: None) as cluster:
         yield cluster
 
@@ -203,7 +203,7 @@ never_asked_about = st.sampled_from(
 
 
 def scripts(answers: st.SearchStrategy[Answer]) -> st.SearchStrategy[list[list[Answer]]]:
-    """Return the responses of the three nodes."""
+    """Return a strategy for the responses of the three nodes."""
     return st.lists(st.lists(answers, max_size=4), min_size=3, max_size=3)
 
 
@@ -214,7 +214,7 @@ verdicts = st.one_of(
 
 
 class Scenario(NamedTuple):
-    """Responses of the nodes, and the expected result."""
+    """Responses of the nodes to a request, and the expected result and attempts."""
 
     answers: Sequence[Sequence[Answer]]
     policy: RetryPolicy
@@ -310,7 +310,7 @@ def test_failing_policy_reaches_the_caller(nodes: CqlCluster, answer: object) ->
 def test_agrees_with_the_machine(
     nodes: CqlCluster, answers: list[list[Answer]], policy: RetryPolicy, idempotent: bool, level: ConsistencyLevel
 ) -> None:
-    """The driver with our policy sends the same requests as our machine, with the same result, for any responses."""
+    """For many responses, the driver with our policy sends the same requests as our machine, with the same result."""
     expected = play_in_machine(answers, policy, idempotent=idempotent, level=level)
 
     assert expected == play_in_driver(nodes, answers, policy, idempotent=idempotent, level=level)

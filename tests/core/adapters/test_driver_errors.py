@@ -68,7 +68,7 @@ WROTE: Mapping[str, object] = {"write_type": WriteType.BATCH_LOG}
 def test_every_error_body_is_decoded(
     kind: type[errors.CoordinatorError], version: int, body: bytes, expected: Mapping[str, object]
 ) -> None:
-    """The body of each error is decoded completely, in protocol versions 4 and 5, with the node's message."""
+    """The bodies of errors are decoded completely, with the node's message; those of failures also in version 4."""
     frame = BytesIO(struct.pack("!i", kind.code) + string(SAID) + body)
     error = from_driver(protocol.ErrorMessage.recv_body(frame, version))
 

@@ -97,7 +97,7 @@ def test_unsafe_error_is_sent_once(safe: bool | None) -> None:
 
 
 def test_error_without_retry_attributes() -> None:
-    """A connection error without retry attributes is sent once and is the cause of the caller's error."""
+    """A request that fails with an error without retry attributes is not repeated; the error is the cause."""
     error = ConnectionResetError("gone")
     service = Service([error])
     raised, _ = run(failure(service, SmithyCoreRetryStrategy(standard())))
@@ -193,7 +193,7 @@ def test_adaptive_strategy_delays_first_attempts() -> None:
 
 
 def test_long_poll_waits_on_an_empty_quota() -> None:
-    """A long poll waits for the delay in the RetryError before it fails; another call fails immediately."""
+    """With an empty quota, a long poll fails after the delay of the RetryError; another call fails immediately."""
     strategy = SmithyCoreRetryStrategy(standard(quota_capacity=0))
     _, seconds = run(failure(Service([fault(throttling=True, retry_after=3.0)]), strategy, long_poll=True))
     _, at_once = run(failure(Service([fault(throttling=True, retry_after=3.0)]), strategy))

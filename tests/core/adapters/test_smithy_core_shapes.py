@@ -1,4 +1,4 @@
-"""Adapter without smithy-core, on any Python: its protocols, its tokens, and its error if the package is missing.
+"""Adapter without smithy-core, on any Python: its protocols, tokens and errors.
 
 Local copies of the package's error class and protocols replace the package.
 """

@@ -37,7 +37,7 @@ class Bare:
                 self.requests += self.buffer.receive(action.data)
 
     def submit(self, token: int, operation: document_operations.Operation) -> None:
-        """Submit an operation whose keyspace has no bucket."""
+        """Remove the bucket from the keyspace of an operation, and submit the operation."""
         keyspace = msgspec.structs.replace(operation.keyspace, bucket=None)
         self.feed(
             couchbase.OperationSubmitted(neutral.Token(token), msgspec.structs.replace(operation, keyspace=keyspace))

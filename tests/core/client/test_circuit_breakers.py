@@ -1,4 +1,4 @@
-"""Circuit breakers of connections: an open one refuses operations until the node responds to a canary."""
+"""Circuit breakers of connections: timeouts open one, which then refuses operations."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_sends_are_the_last_actions(rest: bytes, orders: list[type[couchbase.Act
     assert first == cast("couchbase.FailOperation", simulation.actions[0]).token
 
 
-# Faults of the caller.
+# Invalid events, times and arguments.
 
 
 def mistake(
@@ -118,7 +118,7 @@ def test_token_of_an_open_operation() -> None:
     ],
 )
 def test_wrong_event(parameter: str, event: Any) -> None:
-    """An invalid event raises an error that names the field, before the event can cause a later failure."""
+    """An invalid event raises an error that names the parameter, and changes nothing."""
     error = mistake(simulated.ready(), event, errors.InvalidArgumentException)
 
     assert parameter == cast("errors.InvalidArgumentException", error).parameter

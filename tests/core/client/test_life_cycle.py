@@ -1,4 +1,4 @@
-"""Life cycle of operations and HTTP requests: the garbage collector frees dropped clients."""
+"""Garbage collection of dropped clients with open operations or HTTP requests."""
 
 from __future__ import annotations
 

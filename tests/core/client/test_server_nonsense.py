@@ -108,7 +108,7 @@ def test_nonsense_to_a_ready_client(data: bytes, cut: list[int]) -> None:
 
 @given(data=pieces, phase=st.sampled_from([*PHASES]), make=st.sampled_from(makes), cut=cuts)
 def test_nonsense_in_every_phase(data: bytes, phase: str, make: Make, cut: list[int]) -> None:
-    """If invalid bytes arrive in any phase of an operation, the operation still completes by its deadline."""
+    """If arbitrary bytes arrive in any phase of an operation, the operation still completes by its deadline."""
     simulation, token = PHASES[phase](make)
     for stream in [*simulation.links]:
         if simulation.links[stream].outgoing or simulation.requests[stream]:

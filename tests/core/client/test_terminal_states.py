@@ -1,4 +1,4 @@
-"""Terminal states: after a refusal of the credentials or a bucket, operations fail until the node accepts these."""
+"""Terminal states, which a refusal of the credentials or a bucket causes and a later success clears."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class RecordedSimulation(Simulation):
     """Simulation of one client with a recorder; the client has opened its connections.
 
     Args:
-        recorder: default: one that keeps all facts.
+        recorder: default: one with a capacity of 10,000 facts.
         node: default: a node with one bucket and only the key-value service.
     """
 

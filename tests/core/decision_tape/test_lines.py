@@ -75,7 +75,7 @@ LIMITED = (
     msgspec.inspect.StructType,
     msgspec.inspect.VarTupleType,
 )
-"""Kinds of types in the schema. Of these, only strings could contain a text."""
+"""Kinds of types in the schema. Of these, only strings could contain text."""
 
 
 def test_each_string_has_a_pattern() -> None:
@@ -94,7 +94,7 @@ def test_fields_are_on_the_allow_list() -> None:
 
 
 def test_names_of_operations_fit() -> None:
-    """The name of each operation fits into its field; those of requests have the same form."""
+    """The name of each operation fits into its field."""
     name = re.compile(described(lines.OperationName).pattern)
 
     assert [] == [kind.name for kind in CODECS if name.fullmatch(kind.name) is None]
@@ -114,7 +114,7 @@ def test_clauses_fit() -> None:
 
 
 def test_lines_are_bounded() -> None:
-    """The longest possible operation, with the most and longest steps, fits into a line."""
+    """The longest steps, in their maximum number, fit into a line together."""
     clause = "c" * 400
     decision = lines.Decision(kind="retry", delay=1 / 3, error="E" * 100, clause=clause, refresh_topology=True)
     answer = lines.Answer(delay=1 / 3, error="E" * 100, within=1 / 3)

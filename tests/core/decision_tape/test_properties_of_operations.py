@@ -70,7 +70,7 @@ def operations() -> list[lines.Operation]:
 
 
 def test_each_operation_ends_once() -> None:
-    """A tape has each token at most once, and an end for exactly those that were settled or abandoned."""
+    """A tape has each token at most once; exactly the settled ones have completed or failed."""
     for facts, settled, abandoned in histories():
         results = {fact.token: fact.result for fact in facts if isinstance(fact, lines.Operation)}
         tokens = Counter(fact.token for fact in facts if isinstance(fact, lines.Operation))
@@ -82,7 +82,7 @@ def test_each_operation_ends_once() -> None:
 
 
 def test_steps_are_within_the_operation() -> None:
-    """The times of an operation grow from its submission to its end, and each answer follows an attempt."""
+    """The times of an operation are in order from its submission to its end, and each answer follows an attempt."""
     for operation in operations():
         ended_at = operation.steps[-1].at if operation.ended_at is None and operation.steps else operation.ended_at
         times = [operation.submitted_at, *(step.at for step in operation.steps)]
@@ -95,7 +95,7 @@ def test_steps_are_within_the_operation() -> None:
 
 
 def test_results_follow_the_decisions() -> None:
-    """An operation failed if and only if it has an exception class, which is that of its last decision, if it has one."""
+    """Exactly the failed operations have an exception class: that of their last decision, if this ended them."""
     for operation in operations():
         assert (operation.result == "failed") == (operation.error is not None), operation
         assert (operation.result == "abandoned") == (operation.abandoned is not None), operation
@@ -110,7 +110,7 @@ def test_results_follow_the_decisions() -> None:
 
 
 def test_simulated_histories_replay_with_agreement() -> None:
-    """Every decision of the histories agrees with its replay, and they have each kind of step and result."""
+    """Every decision of the histories agrees with its replay; the histories have each kind of step."""
     steps = [step for operation in operations() for step in operation.steps]
 
     assert [] == [operation for operation in operations() if replay(operation) is not None]

@@ -58,7 +58,7 @@ def read(tape: bytes) -> TapeReader:
     ],
 )
 def test_a_damaged_line_is_named(tape: bytes, line: int, wanted: str) -> None:
-    """A line that is not valid raises an error with its number and what was expected, without its own characters."""
+    """A line that is not valid raises an error with its number and what was expected, as a short printable text."""
     with pytest.raises(TapeError, match=wanted) as caught:
         read(tape)
 

@@ -23,7 +23,7 @@ from triclinium_core.testing import hang_up, temporary_failure
 
 
 def retried(retry_strategy: strategy.AnyRetryStrategy | None = None) -> lines.Operation:
-    """Return a recorded write. The node responds with a temporary failure, and to a retry by closing the connection."""
+    """Return a recorded write. The node responds with a temporary failure, and closes the connection on the retry."""
     simulation = RecordedSimulation()
     simulation.node.faults.next(Opcode.SET, temporary_failure())
     simulation.node.faults.next(Opcode.SET, hang_up())
@@ -101,7 +101,7 @@ def test_an_impossible_event_is_a_difference() -> None:
 
 
 def test_decisions_name_their_clauses() -> None:
-    """Each decision on a failure has the clause for the failure and that for the decision."""
+    """A retry has the clauses for its response and its decision, a failure has a clause, and a dispatch has none."""
     operation = retried(BestEffortRetryStrategy())
     decisions = [step.decision for step in operation.steps if not isinstance(step, lines.Sent)]
 

@@ -17,7 +17,7 @@ from triclinium_core.testing import replayed
 @pytest.mark.parametrize("name", NAMES)
 def test_golden_tape_agrees(name: str) -> None:
     """Today's actions for the events on a tape are those on the tape, and in the text beside it."""
-    # If a difference is intended, ``python -m tests.tapes update`` writes it.
+    # After an intended change, ``python -m tests.tapes update`` writes the new actions.
     tape = path_of(name).read_bytes()
 
     assert "" == changes(tape)

@@ -84,7 +84,7 @@ def test_digests_have_no_document() -> None:
     ],
 )
 def test_differences_name_their_cause(field: str, edit: Callable[[Any], object], shown: str) -> None:
-    """A call of user code or a random number that the tape lacks, or has too many of, and an exception are named."""
+    """A difference names the call of user code or random number that is missing or left over, or the exception."""
     tape = [json.loads(line) for line in small_tape()]
     at = next(at for at, line in enumerate(tape) if at > 1 and line.get(field))
     tape[at][field] = edit(tape[at][field])
@@ -156,7 +156,7 @@ def test_exceptions_of_handle_agree() -> None:
 
 
 def test_a_large_event_ends_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After an event beyond the maximum line, the tape ends with the reason; the calls before it agree."""
+    """After an event that is too large for a line, the tape ends with the reason; the calls before it agree."""
     monkeypatch.setattr(lines, "LINE_SIZE_MAX", 4_000)
     tape = small_tape()
     result = replay(tape)
@@ -173,7 +173,7 @@ def test_a_line_of_many_parts_is_refused(parts: bytes) -> None:
         tape = small_tape()
         line = b'{"line":"event","now":1.0,"digest":[],"event":[' + parts + b"0]}\n"
 
-        with pytest.raises(TapeError, match=r"line 2: .* 1000 parts"):
+        with pytest.raises(TapeError, match=r"line 2: .* 1000 commas and opening brackets"):
             replay([tape[0], line])
 
 

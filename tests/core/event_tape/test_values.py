@@ -45,7 +45,7 @@ from triclinium_core.telemetry.span_names import WrappingCall
 
 
 class Color(StrEnum):
-    """Enumeration of a user, whose members are texts."""
+    """Enumeration of a user, whose members are strings."""
 
     RED = "red"
 
@@ -144,7 +144,7 @@ def example(kind: Any) -> object:
 
 
 def round_trip(value: object) -> Any:
-    """Return the value from the tape for ``value``."""
+    """Encode ``value`` as on a tape, and return the value that is decoded from it."""
     return decode_value(msgspec.json.decode(msgspec.json.encode(encode_value(value))), _stand_in)
 
 
@@ -154,7 +154,7 @@ def _stand_in(name: str, number: int, role: str) -> object:
 
 @rows("kind", CONTRACT)
 def test_every_class_of_the_contract_returns(kind: Any) -> None:
-    """An instance of each event, operation, inquiry and request is the same after the tape, with the same class."""
+    """Each event, operation, inquiry and request is read from a tape as an equal instance of the same class."""
     value = example(kind)
     transcoder = getattr(value, "transcoder", None)
 
@@ -181,7 +181,7 @@ def test_fields_have_allowed_classes() -> None:
 
 
 def _parts_of(kind: Any) -> list[Any]:
-    """Return the classes in the types of the fields of a class, or in a generic type or a union."""
+    """Return the types of the fields of a class, or the arguments of a generic type or a union."""
     if isinstance(kind, type) and (issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind)):
         names = (
             {field.name for field in dataclasses.fields(kind)}
@@ -212,7 +212,7 @@ def _parts_of(kind: Any) -> list[Any]:
     ],
 )
 def test_plain_values_return(value: object) -> None:
-    """Numbers, texts, bytes, containers and settings are the same after the tape."""
+    """Numbers, texts, bytes, containers and settings are read from a tape unchanged."""
     assert value == round_trip(value)
 
 
@@ -266,7 +266,7 @@ def test_objects_of_the_user_become_placeholders() -> None:
     "value", [Color.RED, Decimal("1.50"), datetime(2020, 1, 2, tzinfo=UTC), UUID(int=7), {"when": [date(2020, 1, 2)]}]
 )
 def test_values_of_documents_keep_their_json(value: object) -> None:
-    """A text of another class, a number or a time that JSON can express has the same JSON after the tape."""
+    """A value of another class that JSON can express, such as a number or a time, keeps its JSON on the tape."""
     assert msgspec.json.encode(value) == msgspec.json.encode(round_trip(value))
 
 

@@ -35,7 +35,7 @@ def test_explanation_as_json_sentences_and_outcomes() -> None:
     ],
 )
 def test_milliseconds(seconds: float, expected: float) -> None:
-    """Whole milliseconds are given as ints, without binary rounding errors."""
+    """Whole milliseconds are given as ints and fractions as floats, without binary rounding errors."""
     actual = milliseconds(seconds)
 
     assert (expected, type(expected)) == (actual, type(actual))

@@ -42,5 +42,5 @@ def test_addresses_are_values() -> None:
     ],
 )
 def test_loopback(host: str, expected: bool) -> None:
-    """Addresses in 127.0.0.0/8, ::1 and the name localhost are loopback; other names are not."""
+    """Addresses in 127.0.0.0/8, ::1 and the name localhost are loopback; other hosts are not."""
     assert expected == Address(host, 1).is_loopback

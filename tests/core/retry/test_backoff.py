@@ -81,7 +81,7 @@ def test_jitter_draws_one_number(jitter: float, draws: int) -> None:
 
 @st.composite
 def calculators(draw: st.DrawFn, *, jitter: float) -> ExponentialBackoff:
-    """Return a Hypothesis strategy for calculators with numbers of all kinds and a jitter of at most ``jitter``."""
+    """Draw an exponential backoff with a jitter of at most ``jitter``."""
     first, most = sorted(draw(st.tuples(st.floats(0, 10), st.floats(0, 100))))
     return ExponentialBackoff(first, most, draw(st.floats(1, 1e6)), draw(st.floats(0, jitter)))
 

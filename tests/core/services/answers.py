@@ -1,4 +1,4 @@
-"""Invalid responses and arguments of invalid types, which the tests of the services share."""
+"""Responses, and values of any type, that the tests of the services share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arbitrary responses to every request whose response is read whole."""
+"""Arbitrary responses to requests whose responses are read whole."""
 
 from __future__ import annotations
 

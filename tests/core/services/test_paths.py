@@ -1,4 +1,4 @@
-"""Names in the URL paths of all HTTP requests."""
+"""Names in the URL paths of HTTP requests."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def decoded(request: ServiceRequest) -> list[str]:
 
 
 def segments_with(make: Callable[[str], ServiceRequest], name: str) -> list[str]:
-    """Return the segments of a request's path if the server decodes exactly this name."""
+    """Return the segments that the server must decode from the path of a request with this name."""
     segments = decoded(make("a"))
     assert 1 == segments.count("a")
     return [name if part == "a" else part for part in segments]

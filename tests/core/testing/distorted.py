@@ -29,7 +29,7 @@ SETTLED = (couchbase.CompleteOperation, couchbase.FailOperation)
 
 
 class DistortedMachine(ClientMachine):
-    """Client machine with distorted actions. Its timers may always be due, and it may report ambiguity as False."""
+    """Client machine with distorted actions. Its timers may always be due, and it may deny ambiguity."""
 
     def __init__(self, options: ClientOptions, distort: Distort | None) -> None:
         super().__init__(options, rng=MIDPOINT)

@@ -102,7 +102,7 @@ class NodeClient:
         return reply
 
     def hello(self, features: Iterable[int]) -> Frame:
-        """Negotiate features and store the granted ones."""
+        """Negotiate features, store the granted ones, and return the reply."""
         wanted = list(features)
         reply = self.ask(Opcode.HELLO, key=b'{"a":"test"}', value=struct.pack(f">{len(wanted)}H", *wanted))
         if reply.status == Status.SUCCESS:
@@ -110,11 +110,11 @@ class NodeClient:
         return reply
 
     def authenticate_plain(self, username: str = "Administrator", password: str = "password") -> Frame:
-        """Authenticate in one step."""
+        """Authenticate in one step, and return the reply."""
         return self.ask(Opcode.SASL_AUTH, key=b"PLAIN", value=f"\0{username}\0{password}".encode())
 
     def authenticate_scram(self, mechanism: str, username: str = "Administrator", password: str = "password") -> Frame:
-        """Authenticate in two steps, and verify the node's signature if authentication succeeds."""
+        """Authenticate in two steps, verify the node's signature after a success, and return the last reply."""
         client = ScramClient(mechanism, username, password, nonce="client nonce")
         challenge = self.ask(Opcode.SASL_AUTH, key=mechanism.encode(), value=client.first())
         assert Status.AUTH_CONTINUE == challenge.status
@@ -132,7 +132,7 @@ def ready_client(
     without: Iterable[HelloFeature] = (),
     bucket: bytes | None = b"default",
 ) -> NodeClient:
-    """Return a connection with these features, authenticated and with a selected bucket."""
+    """Return an authenticated connection with these features and this selected bucket, if any."""
     client = NodeClient(FakeNode() if node is None else node, connection)
     omitted = set(without)
     client.hello(feature for feature in features if feature not in omitted)

@@ -32,7 +32,7 @@ KINDS = {kind.name: kind for kind in UNDERSTOOD}
 
 
 DRAWS = settings(max_examples=600, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
-"""More examples than there are kinds of templates, faults and strikes."""
+"""Settings with more examples than there are kinds of templates, faults and strikes."""
 
 
 def draws(strategy: st.SearchStrategy[T]) -> Sequence[T]:

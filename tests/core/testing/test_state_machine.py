@@ -53,7 +53,7 @@ def test_run_without_a_defect() -> None:
 @pytest.mark.parametrize(
     ("defect", "message"),
     [
-        (sends_twice, "was applied 2 times|closed stream"),
+        (sends_twice, "was applied more often than submitted: 2 > 1|closed stream"),
         (is_never_ambiguous, "was applied, "),
         (loses_answers, "is open after its deadline|its error rules that out"),
     ],
@@ -182,7 +182,9 @@ def test_recovery_with_one_frame_too_many() -> None:
     for _ in range(2):
         machine.simulation.ledger.completed(machine.model.submissions[1])
 
-    with pytest.raises(Violation, match="GET b'ada' was sent 1 times; its results and retries imply 3 to 1 times"):
+    with pytest.raises(
+        Violation, match="the number of frames of GET b'ada' is 1; its results and retries imply 3 to 1"
+    ):
         machine.recover(is_busy=False)
 
 
@@ -380,7 +382,7 @@ def test_move() -> None:
     ("begun", "error"), [(0, None), (1, RequestCanceledException), (100, RequestCanceledException)]
 )
 def test_lost_stream(begun: int, error: type[Exception] | None) -> None:
-    """An operation whose frame the driver had started to write may be applied and fails; an unsent one is retried."""
+    """An operation whose frame the driver had started to write fails and is not applied; an unsent one is retried."""
     machine = connected()
     stream = newest(machine)
     machine.operate(template=OperationTemplate("upsert", ADA), retry_strategy="default")

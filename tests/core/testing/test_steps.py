@@ -55,7 +55,7 @@ def test_a_move_has_any_size() -> None:
 
 @pytest.mark.parametrize("name", sorted({*NAMES}))
 def test_steps_can_be_taken(name: str) -> None:
-    """A machine takes each step, also one without anything to apply to."""
+    """A machine takes steps of each name, also without anything to which they apply."""
     for step in all_steps(name)[:8]:
         machine = connected()
         machine.step(step=step)
@@ -64,7 +64,7 @@ def test_steps_can_be_taken(name: str) -> None:
 
 
 def test_choices_end_with_first_elements() -> None:
-    """Choices divide a number, and a choice from what is left of it, 0, is the first element."""
+    """Choices use up a number; once nothing of it is left, each choice is the first element."""
     choices = Choices(5)
 
     assert [2, True, "a"] == [choices.choose(range(3)), choices.choose((False, True)), choices.choose("ab")]

@@ -58,7 +58,7 @@ class Unknown:
 
 
 def nested(depth: int) -> list[object]:
-    """Return ``depth`` lists, each inside the previous one."""
+    """Return an empty list inside ``depth`` lists."""
     value: list[object] = []
     for _ in range(depth):
         value = [value]

@@ -117,7 +117,7 @@ REFUSED_CALLS: Sequence[Sequence[object]] = (
     ["handle", 2**53, {"tag": "time-passed"}, 0.0],
     ["wakeup", 999],
     ["close", 999],
-    # Machine 1 is a request to kv that got an event at 10 s, machine 2 one to query.
+    # Machine 1 has a request to kv and got an event at 10 s; machine 2 has a request to query.
     ["handle", 1, {"tag": "time-passed"}, 9.999],
     ["handle", 1, {"tag": "time-passed"}, -1e308],
     ["handle", 1, {"tag": "time-passed"}, "NaN"],

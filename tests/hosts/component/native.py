@@ -1,4 +1,4 @@
-"""Machines of the core in this process, which record the calls that a host makes for the same requests."""
+"""Machines of the core in this process, and the calls that a host makes for the same requests."""
 
 from __future__ import annotations
 

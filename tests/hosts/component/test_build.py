@@ -64,7 +64,7 @@ def test_wrong_arguments_have_status_two(arguments: list[str]) -> None:
 
 @pytest.mark.native
 def test_failed_builds_have_status_one(tmp_path: Path) -> None:
-    """Without uv, or with a file in the place of the folder, the build ends with status 1 and names the cause."""
+    """Without uv, or with a file in place of the folder, the build ends with status 1 and names the cause."""
     folder = tmp_path / "built"
     without_uv, file = build(folder, PATH=str(tmp_path)), build(BUILD)
 

@@ -128,7 +128,7 @@ def test_lines_end_at_line_feeds(component: Path, tmp_path: Path, is_file: bool)
 def test_bad_input_has_status_two(
     component: Path, component_path: Path | str | None, decisions: str, message: str
 ) -> None:
-    """A missing or empty file, or a file that is no component, ends the program with status 2 and a message."""
+    """A missing file, empty input, or a file that is no component ends the program with status 2 and a message."""
     status, output, errors = compare(Path(component_path or component), decisions)
 
     assert 2 == status

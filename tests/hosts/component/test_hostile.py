@@ -98,9 +98,7 @@ def test_the_number_of_machines_is_bounded(node_host: Arguments) -> None:
 
 
 def test_the_number_of_error_maps_is_bounded(node_host: Arguments) -> None:
-    """Beyond the maximum, the oldest map is dropped: its node's unknown statuses are no longer retried. Maps that are
-    loaded again are new.
-    """
+    """Beyond the maximum, the oldest map is dropped, so its statuses are not retried; a map loaded again is new."""
     document = '{"version": 1, "revision": 1, "errors": {"7ff0": {"attrs": ["retry-now"]}}}'
     maps = [["load-error-map", f"n{number}", document] for number in (*range(ERROR_MAPS_MAX), 0, ERROR_MAPS_MAX)]
     machine = [

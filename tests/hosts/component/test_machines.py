@@ -20,7 +20,7 @@ MAPPED_STATUS = 0x7FF0
 RETRY = '{"strategy": "linear", "interval": 10, "after": 5, "max-duration": 60}'
 ERROR_MAP = f'{{"version": 2, "revision": 1, "errors": {{"7ff0": {{"attrs": ["auto-retry"], "retry": {RETRY}}}}}}}'
 REQUESTS = [
-    # The first three are those of the program on the page.
+    # The first three are those of ``retry_story.mjs``.
     Request("upsert", 2.5, [BUSY, BUSY, SUCCESS]),
     Request("upsert", 2.5, [lost("all")]),
     Request("upsert", 0.01, [BUSY, BUSY, BUSY]),

@@ -67,7 +67,7 @@ def test_documents_on_couchbase_mock(driver: str, couchbase_mock: CouchbaseMock,
 
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_memcached_comes_back(driver: str, mortal_memcached: Memcached, key: str) -> None:
-    """An operation without a memcached times out as unsent; after it starts, a new client does everything."""
+    """An operation without memcached times out unambiguously; after memcached starts, a new client works."""
     mortal_memcached.end()
     server = Server(mortal_memcached.connection_string, timeouts=TimeoutOptions(kv=0.3))
 

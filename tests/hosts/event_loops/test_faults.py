@@ -75,7 +75,7 @@ def endings(
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_of_an_operation(fault: str, served: Mapping[str, Any], key: str) -> None:
-    """A read or write with a fault, on a stream that works, ends with each driver as with the trio client."""
+    """A read or write with a fault ends with each driver as with the trio client."""
     is_read = not fault.startswith("set: ")
     last = Step("get", key) if is_read else Step("upsert", key, b"new")
     steps = [Step("upsert", key, b"old") if is_read else Step("remove", key), last]

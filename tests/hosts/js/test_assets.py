@@ -46,7 +46,7 @@ def test_no_folder_is_an_error() -> None:
 
 @pytest.mark.hosts
 def test_assets_are_complete(assets: Path) -> None:
-    """The record lists every wheel, and a second run changes nothing."""
+    """The record lists every wheel, and a second run leaves it unchanged."""
     record = (assets / "assets.json").read_bytes()
     wheels = sorted(path.name for path in (assets / "wheels").iterdir())
     run = collect(assets)

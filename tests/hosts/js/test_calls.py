@@ -22,7 +22,7 @@ DEEP = "[" * 20_000
 
 @pytest.mark.hosts
 def test_calls_end_as_documented(run_node: RunNode) -> None:
-    """Signals, timeouts, strategies and ``close`` end calls; bad input is refused with its argument's name."""
+    """Signals, timeouts, strategies and ``close`` end calls; bad input is refused, mostly with its argument's name."""
     with serving("--nodes", "3") as served:
         found = run_node("calls.mjs", served)
     invalid = [line for line in found if isinstance(line, list) and len(line) == 3 and isinstance(line[2], bool)]
@@ -160,11 +160,11 @@ async def test_certificates_are_verified_as_in_trio(run_node: RunNode, tmp_path:
 
 @pytest.mark.hosts
 def test_closed_clusters_leave_nothing(run_node: RunNode) -> None:
-    """After 50 and after 200 clusters, there are as many proxies, objects and sockets, and hardly more memory."""
+    """After 200 clusters, there are as many proxies, objects and sockets as after 50, and hardly more memory."""
     with serving() as served:
         first, last = run_node("leak.mjs", served, "200", options=("--expose-gc",))
 
-    # Memory of WebAssembly grows in large steps and never shrinks.
+    # WebAssembly memory grows in large steps and never shrinks.
     grown = {name: last.pop(name) / first.pop(name) for name in ("heap", "memory")}
     assert {**first, "hosts": 0, "proxies": 0, "handles": 0} == last
     assert grown["heap"] < 1.1

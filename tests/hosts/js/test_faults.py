@@ -83,7 +83,7 @@ def cases(*, full: bool) -> list[Case]:
     ],
 )
 def test_failures_end_as_decided(full: bool, run_node: RunNode, tmp_path: Path) -> None:
-    """Each injected failure ends with the decided class, after a retry if the decision requires one."""
+    """Each injected fault has the decided outcome: a retry that succeeds, or an error of the decided class without one."""
     expected, file = cases(full=full), tmp_path / "cases.json"
     file.write_text(json.dumps(expected), encoding="utf-8")
     with serving("--nodes", "3") as served:

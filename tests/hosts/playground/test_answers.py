@@ -57,7 +57,7 @@ class Form(HTMLParser):
 
 
 def test_temporary_failures_are_retried() -> None:
-    """A node that is busy three times gets four requests, after 1, 2 and 4 ms, and the clause is that of its status."""
+    """A node that is busy three times gets three retries, after 1, 2 and 4 ms, and the clause is that of its status."""
     text = text_of(story("upsert", "temporary_failure x3"))
 
     assert text.startswith("Success MutationResult(")
@@ -125,7 +125,7 @@ def test_temporary_failures_are_retried() -> None:
     ],
 )
 def test_answers_have_their_parts(html: str, parts: list[str]) -> None:
-    """An answer begins with the end of the request, which its steps and clauses follow in order, none more often."""
+    """An answer starts with the outcome, which the other parts follow in order, none more often than listed."""
     text = text_of(html)
     first, *others = parts
 
@@ -150,9 +150,9 @@ def test_long_stories_are_cut() -> None:
         (story("get", more="explode"), "unknown fault: 'explode'; choose from drop_response,"),
         (story("get", "@7: kill"), "node 7 does not exist"),
         (story("statement", "Explode", strategy="DefaultRetryPolicy"), "'Explode' is not known; an answer is rows,"),
-        (story("get", strategy=OWN, code="1 / 0"), "it raises ZeroDivisionError: division by zero"),
+        (story("get", strategy=OWN, code="1 / 0"), "define strategy: ZeroDivisionError: division by zero"),
         (story("get", strategy=OWN, code="strategy ="), "SyntaxError: invalid syntax"),
-        (story("get", strategy=OWN, code="other = 1"), "your code must define strategy, but it raises KeyError"),
+        (story("get", strategy=OWN, code="other = 1"), "your code does not define strategy: KeyError"),
         (story("get", strategy=OWN, code="strategy = 3"), "strategy=3 must be an object with a method retry_after"),
         (story("get", "locked", strategy=OWN, code=ASYNCHRONOUS), "write its methods without async"),
         (story("statement", strategy=OWN, code="strategy = 3"), "policy=3"),
@@ -170,7 +170,7 @@ def test_long_stories_are_cut() -> None:
     ],
 )
 def test_invalid_choices_are_named(given: str, expected: str) -> None:
-    """The answer to an invalid choice names the value, and what is allowed."""
+    """The answer to an invalid choice names what is invalid."""
     text = text_of(given)
 
     assert text.startswith(INVALID)

@@ -76,7 +76,7 @@ def test_answers_equal_those_of_native_core(page: Browser) -> None:
 
 
 def test_address_restores_the_choice(page: Browser, address: str) -> None:
-    """The address holds the choice. Another page with it has the same fields and the same answer."""
+    """The address holds the choice, so that another page with it has the same fields and the same answer."""
     page.at("select[name=operation]", "selectOption", "get")
     page.at(fault("locked x2"), "click")
     page.at("select[name=strategy]", "selectOption", "AdaptiveRetryStrategy")
@@ -118,7 +118,7 @@ def test_code_in_address_needs_click(browser: Browser, address: str) -> None:
 
 
 def test_address_changed_while_loading_runs_no_code(browser: Browser, address: str) -> None:
-    """Code in an address that replaces another one while Python is loaded runs only after a click."""
+    """Code in an address that replaces another one while Python is being loaded does not run."""
     browser.open(address, status=LOADING)
     browser.evaluate(f"location.hash = 'operation=get&strategy={OWN}&code={quote('1 / 0')}'")
     browser.wait_for(READY)
@@ -129,7 +129,7 @@ def test_address_changed_while_loading_runs_no_code(browser: Browser, address: s
 
 
 def test_simulation_while_loading_keeps_the_story(browser: Browser, address: str) -> None:
-    """A simulation that is requested while Python is loaded does not replace the answer to the choice."""
+    """A simulation that is requested while Python is being loaded does not replace the answer to the choice."""
     browser.open(f"{address}#operation=get&fault=locked+x2", status=LOADING)
     browser.at("#outage button:text('Simulate')", "click")
 

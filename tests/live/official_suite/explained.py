@@ -23,14 +23,14 @@ class Explanation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     row: str = ""
     """Name of an unsupported feature."""
     not_applicable: str = ""
-    """Why the test does not apply."""
+    """Reason why the tests do not apply."""
 
     def __post_init__(self) -> None:
         if bool(self.row) == bool(self.not_applicable):
             raise ValueError(f"{self.tests}: give either row or not_applicable")
 
     def covers(self, result: OfficialResult) -> bool:
-        """Return whether a failure is one of these."""
+        """Return whether a failure matches the tests and the reason."""
         return any(fnmatchcase(_escaped(result.test), _escaped(pattern)) for pattern in self.tests) and (
             re.search(self.reason, result.reason) is not None
         )
@@ -42,7 +42,7 @@ def read_explanations(path: Path) -> list[Explanation]:
 
 
 def explain(result: OfficialResult, explanations: Sequence[Explanation]) -> OfficialResult:
-    """Return a result with the first explanation that covers it; a result that did not fail stays as it is."""
+    """Return a failure with the first explanation that covers it, and any other result unchanged."""
     if result.outcome is not Outcome.FAILED:
         return result
     found = next((each for each in explanations if each.covers(result)), None)

@@ -26,7 +26,7 @@ OPTIONS = ("--nodes", "3", "--replicas", "1", "--script", str(SCRIPT))
 """Options of the nodes: several nodes, so that tests of durability and of replicas apply."""
 
 PROCESSES_MAX = 8
-"""Maximum number of processes for one file: a test that ends its process is not run again."""
+"""Maximum number of processes for one file. After a test that ends its process, the next one runs the other tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,6 @@ def _environment(served: Mapping[str, Any], scratch: _Scratch) -> Mapping[str, s
         **{name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PYTHON", "VIRTUAL"))},
         "OFFICIAL_SUITE_CONFIG": str(scratch.config),
         "OFFICIAL_SUITE_REPORT": str(scratch.report),
-        # Some tests make a URL of the string, so it has one node.
+        # Some tests turn the string into a URL, so it has one node.
         "OFFICIAL_SUITE_CONNECTION_STRING": served["connection_string"].partition(",")[0],
     }

@@ -132,7 +132,7 @@ def test_tests_without_a_result_fail() -> None:
 
 
 def test_explanations_cover_failures_only() -> None:
-    """A failure that matches test and reason gets the row, or does not apply; any other result stays as it is."""
+    """A failure that matches an explanation gets its row or becomes not applicable; any other result stays as it is."""
     explanations = [
         Explanation(tests=("*::test_x[*]",), reason="no .* service", row="eventing"),
         Explanation(tests=("b_t.py::*",), not_applicable="newer"),
@@ -168,7 +168,7 @@ def test_output_has_every_failure() -> None:
 
 @pytest.mark.parametrize("arguments", [["."], [str(Path(__file__).parent), "--jobs", "0"], []])
 def test_bad_arguments_end_with_status_two(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder that is no checkout, and an invalid option, give a message on standard error and exit status 2."""
+    """A folder that is no checkout, an invalid option or a missing argument gives a message and exit status 2."""
     try:
         status = main(arguments)
     except SystemExit as end:
@@ -180,7 +180,7 @@ def test_bad_arguments_end_with_status_two(arguments: list[str], capsys: pytest.
 
 
 def test_committed_results_are_explained() -> None:
-    """Every failure of the committed run names a row of the table, as every explanation does."""
+    """Every failure of the committed run, and every explanation that has a row, names a row of the table."""
     results = msgspec.json.decode(TABLE.read_bytes(), type=SuiteResults)
     names = {row.name for row in UNSUPPORTED}
 

@@ -109,7 +109,7 @@ class Run:
     leaving: BaseException | None = None
 
     def values(self) -> Iterator[tuple[str, object]]:
-        """Yield the items of the source; the value of each is its number."""
+        """Yield the items of the source: each value is its number, or cannot be encoded. Raise as the script says."""
         script = self.script
         for number, key in enumerate(script.keys):
             if script.raises_after == number:
@@ -172,7 +172,7 @@ class Run:
 
 
 def check_counts(run: Run, block: BulkWrites[MutationResult]) -> None:
-    """Each item that the source gave has one ending, which the counts and the lists include."""
+    """Check that each item that the source gave has one ending, which the counts and the lists include."""
     assert len(run.given) == block.taken
     assert block.taken == block.succeeded + block.not_applied_count + block.ambiguous_count
     failed = [*block.not_applied, *block.ambiguous]
@@ -184,7 +184,7 @@ def check_counts(run: Run, block: BulkWrites[MutationResult]) -> None:
 
 
 def check_ending(run: Run, block: BulkWrites[MutationResult]) -> None:
-    """The exception that left the block is that of the body, else that of the source, else BulkFailure."""
+    """Check that an exception that left the block is from the body or the source, or is a correct BulkFailure."""
     failed = block.not_applied_count + block.ambiguous_count
     match run.leaving:
         case BodyError():
@@ -202,7 +202,7 @@ def check_ending(run: Run, block: BulkWrites[MutationResult]) -> None:
 
 
 def check_values(run: Run, block: BulkWrites[MutationResult], pair: Pair) -> None:
-    """The stored value of a key is that of its last item, or of an earlier one if all later ones may have failed."""
+    """Check that a key has the value of its last item, or of an earlier one if all later ones may have failed."""
     numbers: dict[str, list[int]] = {}
     for number, key in enumerate(run.given):
         if number not in run.script.unencodable:
@@ -220,14 +220,14 @@ def check_values(run: Run, block: BulkWrites[MutationResult], pair: Pair) -> Non
 
 
 def check_log(run: Run, pair: Pair, before: int) -> None:
-    """Only keys of the source were written, and at most ``concurrency`` items were unread."""
+    """Check that only keys of the source were written, and that at most ``concurrency`` items were unread."""
     written = {command.key.decode() for command in pair.fake.node.command_log[before:] if command.opcode == Opcode.SET}
     assert run.most <= run.script.concurrency
     assert written <= {*run.given} - {""}
 
 
 async def check(script: Script) -> None:
-    """Run a script, and check both halves of the property."""
+    """Run a script, and check the properties of this module."""
     run = Run(script)
     async with open_pair() as pair:
         await pair.people.exists("a")
@@ -257,5 +257,5 @@ async def check(script: Script) -> None:
 
 @given(SCRIPTS)
 def test_blocks_are_safe_and_live(script: Script) -> None:
-    """Each block keeps the properties of this module for any source, faults and body."""
+    """Each block has the properties that this module states, for any source, faults and body."""
     trio.run(check, script, clock=MockClock(autojump_threshold=0))

@@ -16,7 +16,7 @@ COUNTS: Mapping[type[Exception], int] = {errors.DocumentNotFoundException: 30, e
 
 @rows("copied", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy, copy.deepcopy])  # noqa: S301
 def test_the_exception_can_be_copied(copied: Callable[[errors.BulkFailure], errors.BulkFailure]) -> None:
-    """A copy of the exception, also in another process, has the same message, count, keys and classes."""
+    """A copied or pickled exception has the same message, count, keys and classes."""
     failure = bulk_failure(40, FAILURES, COUNTS)
     other = copied(failure)
 

@@ -61,7 +61,7 @@ async def test_a_body_that_raises(error: BaseException, autojump_clock: MockCloc
 
 
 async def test_abandoned_operations_are_reported(autojump_clock: MockClock) -> None:
-    """The timeout of ``fail_after`` around the block lists the abandoned operations; the lists of the block too."""
+    """The timeout of ``fail_after`` around the block lists the abandoned operations, and so does the block."""
     async with open_pair() as pair:
         await pair.people.exists("ada")
         pair.fake.node.faults.always(Opcode.SET, delay(SLOW))
@@ -76,7 +76,7 @@ async def test_abandoned_operations_are_reported(autojump_clock: MockClock) -> N
 
 
 async def test_a_cancelled_exit(autojump_clock: MockClock) -> None:
-    """A scope around the block also ends the wait of the exit, and the operations; BulkFailure is not raised."""
+    """Cancelling a scope around the block also ends the wait at its exit and the operations, without BulkFailure."""
     async with open_pair() as pair:
         pair.fake.node.faults.next(Opcode.SET, delay(SLOW), times=2)
         with trio.move_on_after(SLOW / 2) as scope:
@@ -88,7 +88,7 @@ async def test_a_cancelled_exit(autojump_clock: MockClock) -> None:
 
 
 async def test_a_scope_inside_the_body(autojump_clock: MockClock) -> None:
-    """A scope inside the body ends only the wait: the operations continue, and no outcome is lost."""
+    """Cancelling a scope inside the body ends only the wait: the operations continue, and no outcome is lost."""
     async with open_pair() as pair:
         pair.fake.node.faults.always(Opcode.SET, delay(SLOW))
         waits = 0
@@ -123,7 +123,7 @@ async def test_a_cancelled_outcome_that_has_arrived(autojump_clock: MockClock) -
 
 @rows("error", [MineError("mine"), ExceptionGroup("mine", [ValueError()]), trio.ClosedResourceError()])
 async def test_a_source_that_raises(error: Exception, autojump_clock: MockClock) -> None:
-    """Earlier items are delivered first; then the iteration raises the same exception, once, before BulkFailure."""
+    """Earlier items are delivered first; then the iteration raises the same exception once, without BulkFailure."""
     async with open_pair() as pair:
         for key, value in pairs(3):
             await pair.people.upsert(key, value)

@@ -109,7 +109,7 @@ async def test_a_body_that_breaks(autojump_clock: MockClock) -> None:
 
 
 async def test_a_body_whose_wait_was_cancelled(autojump_clock: MockClock) -> None:
-    """A body that waited for an outcome in vain has iterated: the rest of the source is not taken."""
+    """A body whose wait for an outcome was cancelled has iterated, so the rest of the source is not taken."""
     async with open_pair() as pair:
         pair.fake.node.faults.always(Opcode.SET, delay(SLOW))
         async with pair.people.upsert_many(pairs(300), concurrency=7) as block:
@@ -246,7 +246,7 @@ async def test_used_failures_are_not_raised(use: Callable[[Any], None], autojump
 
 
 async def test_unused_failures_are_raised(autojump_clock: MockClock) -> None:
-    """Leaving raises one BulkFailure: its count, the first 20 failures in order, and the counts by class."""
+    """Leaving raises one BulkFailure with its count, the first 20 failures in order, and the counts by class."""
     async with open_pair() as (_, _, people):
         await people.insert("k5", 0)
         items = [*pairs(10), *((key, object()) for key in keys(40)[10:])]
@@ -266,7 +266,7 @@ async def test_unused_failures_are_raised(autojump_clock: MockClock) -> None:
 
 
 async def test_only_unused_failures_are_raised(autojump_clock: MockClock) -> None:
-    """BulkFailure has the failures that were not used, even if many earlier ones were used late, some of them twice."""
+    """BulkFailure has the failures that were not used, even if many earlier ones were used late, and twice."""
 
     async def use_most() -> None:
         outcomes = [each async for each in block]

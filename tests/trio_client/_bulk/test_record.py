@@ -100,7 +100,7 @@ def test_failures_are_sorted(error: Exception, was_submitted: bool, is_ambiguous
 
 
 def test_lists_are_bounded() -> None:
-    """A list has the first 1,000 keys; its count has all."""
+    """A list keeps only the first 1,000 keys; its count includes all of them."""
     into = record()
     fail(into, 1500)
     for number in range(1200):
@@ -112,7 +112,7 @@ def test_lists_are_bounded() -> None:
 
 
 def test_kept_failures_are_bounded() -> None:
-    """A block that is not iterated keeps only as many failures as its body could still use, and the counts of all."""
+    """A block that is not iterated keeps a bounded number of failures, and counts all of them."""
     into = record(concurrency=3)
     fail(into, 5000)
     failure = into.failure()

@@ -145,7 +145,7 @@ async def test_keys_of_a_subclass_are_in_order(key: str, autojump_clock: MockClo
 
 
 def exists_at_once(event: Event) -> Sequence[Action]:
-    """Complete every operation during its submission, and fail those of the key "no"."""
+    """Return the completion of a submitted operation, or its failure if the key is "no"."""
     if not isinstance(event, OperationSubmitted):
         return ()
     if event.operation.key == "no":
@@ -288,10 +288,10 @@ async def test_keys_that_are_refused(key: Any, autojump_clock: MockClock) -> Non
 
 
 class OnlyNumbers(JsonTranscoder):
-    """Transcoder of a user, which refuses texts with its own exception."""
+    """Transcoder of a user, which refuses strings with its own exception."""
 
     def encode(self, value: object, /) -> Any:
-        """Encode any value except a text."""
+        """Encode any value except a string."""
         if isinstance(value, str):
             raise KeyError(value)
         return super().encode(value)
@@ -314,7 +314,7 @@ async def test_values_that_are_refused(autojump_clock: MockClock) -> None:
 
 
 async def test_submissions_enter_the_driver_together() -> None:
-    """The operations of the items that are read together are one event."""
+    """The operations of many items are submitted in few events."""
     machine = ScriptedClusterMachine(exists_at_once)
     batches: list[int] = []
     handle = machine.handle
@@ -422,7 +422,7 @@ class AskingAsync(Asking):
 async def test_blocks_around_the_block(
     make: Callable[[], Asking], is_argument: bool, autojump_clock: MockClock
 ) -> None:
-    """Blocks of a strategy, a context and hooks apply to each operation, in the context of the task."""
+    """The strategy of the call or of its block, a context and hooks apply to each operation, in the task's context."""
     reports: list[tuple[str, RetryReport]] = []
     strategy = make()
     async with open_pair() as pair:

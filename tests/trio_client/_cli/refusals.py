@@ -1,4 +1,4 @@
-"""Check of the errors of all commands."""
+"""Check of the errors of commands."""
 
 from __future__ import annotations
 

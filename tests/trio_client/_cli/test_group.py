@@ -48,7 +48,7 @@ def test_the_help_of_every_command_fits_a_screen(command: str) -> None:
     ],
 )
 def test_wrong_arguments_are_one_line(arguments: str, words: str) -> None:
-    """An unknown command or a wrong argument is an error of one line, with the probable command or all of them."""
+    """For an unknown command, the one-line error has the probable command or all; for a wrong argument, its value."""
     assert_refused(CliRunner().invoke(main, arguments.split()), words)
 
 

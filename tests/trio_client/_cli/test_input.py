@@ -79,7 +79,7 @@ def test_valid_durations(kind: DurationParameter, text: str, expected: float) ->
     ],
 )
 def test_invalid_durations(kind: DurationParameter, text: str, expected: str) -> None:
-    """Text that is not a number, a negative duration, and one above the maximum are refused."""
+    """Text that is not a number, and a duration outside the limits of the option, are refused."""
     with pytest.raises(click.BadParameter) as caught:
         kind(text)
 

@@ -106,7 +106,7 @@ def test_output_that_is_lost(command: str, loss: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("loss", LOSSES)
 @rows("line", LINES)
 def test_output_that_is_lost_in_any_command(line: str, loss: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every command that prints handles lost output in the same manner, without a traceback."""
+    """Each command line in ``LINES`` exits with the status of ``LOSSES`` if its output is lost, without a traceback."""
     lost, status, words = LOSSES[loss]
     with lost() as stdout:
         ended = run_here(line, stdout)

@@ -1,4 +1,4 @@
-"""Output of every command for hostile arguments and files has no terminal controls."""
+"""Output of every command for hostile arguments and files, which has no terminal controls."""
 
 from __future__ import annotations
 

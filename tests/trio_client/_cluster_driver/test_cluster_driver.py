@@ -1,4 +1,4 @@
-"""The driver makes no decisions. It passes events to its machine and executes the actions that the machine returns."""
+"""Driver without decisions of its own, which passes events to its machine and executes the machine's actions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_an_operation_raises_the_machines_error() -> None:
 
 
 def settle_all(event: couchbase.Event) -> Sequence[couchbase.Action]:
-    """Complete every operation and every request to a service, as a script."""
+    """Return the completion of a submitted operation or request to a service, and nothing for other events."""
     if isinstance(event, couchbase.RequestSubmitted):
         return [couchbase.CompleteRequest(event.token, Acknowledged())]
     return doubles.settle(event)

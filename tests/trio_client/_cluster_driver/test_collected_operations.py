@@ -47,7 +47,7 @@ def submit(driver: ClusterDriver, box: Box, keys: Iterable[Any]) -> None:
 
 
 async def test_submissions_are_one_event() -> None:
-    """All operations are one event, in order, with the client context of the caller."""
+    """All operations are submitted in order, with the client context of the caller."""
     machine = ScriptedClusterMachine()
     box = Box()
     async with doubles.open_driver(machine) as driver:
@@ -62,7 +62,7 @@ async def test_submissions_are_one_event() -> None:
 
 
 async def test_outcomes_of_one_event_are_collected_together() -> None:
-    """Operations that end with one event are one call of each collector."""
+    """Operations that end with one event are passed to each collector in one call."""
     machine = ScriptedClusterMachine()
     first, second = Box(), Box()
     async with doubles.open_driver(machine) as driver:

@@ -1,4 +1,4 @@
-"""Over real sockets, the trio driver satisfies the laws that hold for every driver."""
+"""Laws of every driver, which the trio driver satisfies over real sockets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.native
 
 
 class Reader(Caller):
-    """Task that sends a request to a service, and reads a batch of rows each time the law asks for one."""
+    """Task that sends a request to a service, and reads a batch of rows for each call of ``read_on``."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -163,7 +163,7 @@ class Interrupted(Work):
         self._moment = moment
 
     async def run(self) -> None:
-        """Run in a task that is protected from KeyboardInterrupt, like the driver."""
+        """Raise SIGINT, with protection from KeyboardInterrupt, if the test interrupts the start; then run."""
         if self._moment == "begin":
             trio.lowlevel.enable_ki_protection(interrupt)()
         await super().run()

@@ -64,7 +64,7 @@ def test_a_retry_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_request_without_key_is_named_alone(caplog: pytest.LogCaptureFixture) -> None:
-    """The line about a request without a key, such as a query, has no ``None`` in the place of the key."""
+    """The line about a request without a key, such as a query, has no ``None`` in place of the key."""
     Log().retry(retry(key=None))
 
     assert caplog.messages[0].startswith(f"{REQUEST.operation} is sent again")
@@ -203,7 +203,7 @@ def test_user_names_are_unmarked_without_redaction(caplog: pytest.LogCaptureFixt
 
 @rows("redact", [False, True])
 def test_lines_are_printable_and_bounded(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
-    """Text of any size from a node or a caller puts no line break, escape or mark into a log line or its fields."""
+    """Log lines and their fields are printable and of limited length for any text of a node or a caller."""
     caplog.clear()
     evil = "\n\x1b[31m\x9b\u202e\u2028\ud800\x7f" * 10_000
     log = Log(redact=redact)
@@ -222,7 +222,7 @@ def test_lines_are_printable_and_bounded(caplog: pytest.LogCaptureFixture, redac
 
 @rows("redact", [False, True])
 def test_a_statement_is_cut_inside_its_marks(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
-    """A timeout logs at most a thousand characters of a statement, and both marks around it are complete."""
+    """A timeout logs a thousand characters of a long statement; with redaction, they include both complete marks."""
     caplog.clear()
     context = QueryRequest(statement="SELECT '" + "x" * 1_000_000 + "'").error_context()
     Log(redact=redact).timeout(errors.AmbiguousTimeoutException("too late", context))

@@ -110,7 +110,7 @@ class Unreachable:
 
 @pytest.mark.parametrize("scheme", ["couchbase", "couchbases"])
 async def test_a_forged_answer(scheme: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The client does not connect to a forged target. It logs one WARNING, and the error names target and option."""
+    """The client does not connect to a forged target but logs one WARNING, and the error names target and option."""
     connector = Unreachable()
     async with (
         open_name_server({f"_{scheme}._tcp.db.corp.test": [("evil.test", 11210)]}) as server,
@@ -272,5 +272,5 @@ async def test_leaving_does_not_wait_for_dns() -> None:
 
 
 def test_the_default_resolver_reads_configuration_lazily() -> None:
-    """The default resolver reads the system's configuration at the first lookup."""
+    """Creating the default resolver does not read the system's configuration."""
     assert DnsResolver()._resolver is None

@@ -177,7 +177,7 @@ async def test_a_strategy_failure_during_close_is_ignored() -> None:
         try:
             await trio.sleep_forever()
         finally:
-            raise ValueError("on the way out")
+            raise ValueError("raised during a cancellation")
 
     async def answer() -> RetryAction:
         async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""The driver sends TimePassed to the machine when it is due, and bounds the work on received bytes before that."""
+"""TimePassed, which the driver sends to the machine when it is due, after bounded work on received bytes."""
 
 from __future__ import annotations
 

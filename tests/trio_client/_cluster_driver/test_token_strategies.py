@@ -80,7 +80,7 @@ class Slow(AwaitedBook):
 
 @pytest.mark.parametrize("pause", [0.0, 0.5])
 async def test_closing_waits_for_pending_records(pause: float, autojump_clock: trio.testing.MockClock) -> None:
-    """The client waits at its end until the strategy has recorded the success, even with its connections closed."""
+    """The client waits at its end until the strategy has recorded the success."""
     book = TokenBook()
     async with open_fake_cluster() as fake:
         async with fake.open_client() as cluster:
@@ -112,7 +112,7 @@ async def test_an_outer_scope_cancels_pending_records(
 async def test_a_failing_block_skips_pending_records(
     error: BaseException, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """A block that raises or is cancelled ends immediately, with the same exception, without waiting for records."""
+    """A block that raises ends immediately, with the same exception, without waiting for records."""
 
     async def fail() -> None:
         async with open_fake_cluster() as fake, fake.open_client() as cluster:

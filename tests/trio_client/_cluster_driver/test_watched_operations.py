@@ -1,4 +1,4 @@
-"""``watching_retries`` reports retries of a cluster's operations like those of any call."""
+"""Reports of ``watching_retries`` on retries of a cluster's operations, which are like those of any call."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ CALLS: Mapping[
         {"carol": errors.DocumentNotFoundException},
     ),
 }
-"""Bulk calls on two documents with the values 1 and 2: the documents afterwards, and the failures."""
+"""Bulk calls if "ada" has the value 1 and "bob" the value 2: the documents afterwards, and the failures."""
 
 
 def test_every_bulk_call_is_tested() -> None:
@@ -74,7 +74,7 @@ def test_every_bulk_call_is_tested() -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 async def test_each_call(name: str, autojump_clock: MockClock) -> None:
-    """Each bulk call does to each document what its single call does, with the same results and exceptions."""
+    """Each bulk call leaves the expected documents, and gives a result or the expected exception for each key."""
     call, documents, failures = CALLS[name]
     async with open_pair() as pair:
         await pair.people.upsert("ada", 1)
@@ -109,7 +109,7 @@ async def test_results_of_reads(autojump_clock: MockClock) -> None:
 
 
 def refuse(event: Event) -> Sequence[Action]:
-    """Fail each operation."""
+    """Return the failure of a submitted operation, and nothing for other events."""
     if isinstance(event, OperationSubmitted):
         return [FailOperation(event.token, errors.DocumentNotFoundException("no such document"))]
     return ()

@@ -148,13 +148,13 @@ async def test_unlock_returns_nothing() -> None:
 
 
 async def test_a_value_the_transcoder_refuses() -> None:
-    """The exception of the transcoder for a wrong value reaches the caller, and nothing is submitted."""
+    """The exception of the transcoder for a wrong value reaches the caller."""
     with pytest.raises(errors.EncodingFailureException, match="RawBinaryTranscoder"):
         await submit(lambda c: c.upsert("ada", b"x"))
 
 
 async def test_a_transcoder_that_returns_no_encoded_value() -> None:
-    """If a custom transcoder returns no EncodedValue, the call raises as for a wrong argument and sends nothing."""
+    """If a custom transcoder returns no EncodedValue, the call raises as for a wrong argument."""
 
     class Forgetful(triclinium.RawBinaryTranscoder):
         def encode(self, value: object, /) -> object:  # type: ignore[override]

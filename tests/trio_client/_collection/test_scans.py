@@ -102,7 +102,7 @@ async def test_an_item_has_cas_and_expiry(autojump_clock: MockClock) -> None:
 
 
 async def test_samples(autojump_clock: MockClock) -> None:
-    """A sample has the requested size. Samples with the same seed are equal; without a seed, a sample is random."""
+    """A sample has the requested size; samples with the same seed are equal, and a sample without a seed is random."""
     async with open_scanned() as (_, _, people):
         samples = [contents(await scanned(people, SamplingScan(20, seed))) for seed in (1, 1, None, None)]
 
@@ -172,7 +172,7 @@ async def test_a_fatal_error_ends_the_scan(autojump_clock: MockClock) -> None:
 
 
 async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
-    """The strategy of a scan call decides about retries of each request of the scan."""
+    """The strategy of a scan call decides about retries of the scan's requests."""
     async with open_scanned(100) as (fake, _, people):
         for node in fake.nodes:
             node.faults.next(Opcode.RANGE_SCAN_CREATE, temporary_failure())
@@ -273,7 +273,7 @@ async def test_each_scanned_vbucket_prefetches_one_page(autojump_clock: MockCloc
                 await anext(found)
             await trio.sleep(1.0)
 
-        # The nodes sent a page to the reader, and four pages ahead.
+        # The nodes sent the page that the reader took, and one more page for each of four vbuckets.
         assert 4 + 1 == cluster.asked(Opcode.RANGE_SCAN_CONTINUE)
 
 

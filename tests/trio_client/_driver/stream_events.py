@@ -19,7 +19,7 @@ OPENED = StreamOpened(STREAM, "a nonce", "local:1", "remote:2")
 
 
 class Ears:
-    """Recorder of the events that a connection reports."""
+    """Recorder of the events that a stream reports."""
 
     def __init__(self, connector: Connector, pace: Pace | None = None) -> None:
         self.events: list[Event] = []
@@ -30,7 +30,7 @@ class Ears:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the stream until all tasks wait, and close it after the block."""
+        """Run the stream until the end of the block, which begins when all tasks wait."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.stream.run)
             await trio.testing.wait_all_tasks_blocked()

@@ -278,7 +278,7 @@ class Tunnel:
 
 
 def test_a_custom_connector_reads_no_files() -> None:
-    """A custom connector accepts a CertificateAuthenticator without files, and every other authenticator."""
+    """A custom connector accepts other authenticators, but a CertificateAuthenticator only without files."""
     show_certificate(Tunnel(), None)
     show_certificate(Tunnel(), PasswordAuthenticator("ada", "secret"))
     show_certificate(Tunnel(), CertificateAuthenticator())
@@ -321,7 +321,7 @@ def test_connectors_without_a_tls_attribute() -> None:
 
 @asynccontextmanager
 async def tls_server(name: str) -> AsyncIterator[tuple[int, list[str | None]]]:
-    """Yield the port of a server with a certificate for ``name``, and the requested names."""
+    """Yield the port of a server with a certificate for ``name``, and the requested names. Any host resolves to it."""
     asked = list[str | None]()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority().issue_cert(name).configure_cert(context)
@@ -368,7 +368,7 @@ async def test_names_are_verified_as_looked_up(host: str, name: str) -> None:
 
 @pytest.mark.parametrize("is_trusted", [True, False])
 async def test_truststore(is_trusted: bool, tmp_path: Path) -> None:
-    """A context of truststore verifies certificates by its own means."""
+    """A context of truststore accepts the certificate of a trusted authority, and refuses that of another one."""
     async with tls_server("node.example") as (port, _):
         context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if is_trusted:

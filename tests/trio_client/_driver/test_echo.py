@@ -1,4 +1,4 @@
-"""The protocol-neutral half of the driver, which runs an echo machine with a real server, and its laws."""
+"""Protocol-neutral half of the driver, which runs an echo machine with a real server, and its laws."""
 
 from __future__ import annotations
 

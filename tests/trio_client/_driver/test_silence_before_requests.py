@@ -1,4 +1,4 @@
-"""A request that requires a silent stream is written only if nothing has arrived on the stream."""
+"""Requests that require a silent stream, which are written only if nothing has arrived on the stream."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ Pair = tuple[trio.abc.Stream, trio.abc.Stream]
 
 
 async def bare_pair() -> Pair:
-    """Return two ends of a socket."""
+    """Return the two ends of a socket pair."""
     ours, theirs = trio.socket.socketpair()
     return trio.SocketStream(ours), trio.SocketStream(theirs)
 
 
 async def tls_pair() -> Pair:
-    """Return two ends of TLS over a socket."""
+    """Return the two ends of TLS over a socket pair."""
     below, above = await bare_pair()
     ours = trio.SSLStream(below, client_context(), server_hostname=HOST, https_compatible=True)
     theirs = trio.SSLStream(above, server_context(), server_side=True, https_compatible=True)
@@ -55,7 +55,7 @@ async def tls_pair() -> Pair:
 
 
 async def direct_tls_pair() -> Pair:
-    """Return two ends of TLS over a socket; the first end is a ``TlsStream`` of the client."""
+    """Return the two ends of TLS over a socket pair; the first end is a ``TlsStream`` of the client."""
     below, above = trio.socket.socketpair()
     ours = TlsStream(trio.SocketStream(below), client_context(), HOST.encode())
     theirs = trio.SSLStream(trio.SocketStream(above), server_context(), server_side=True)
@@ -66,7 +66,7 @@ async def direct_tls_pair() -> Pair:
 
 
 async def memory_pair() -> Pair:
-    """Return two ends in memory that receive five bytes at a time."""
+    """Return the two ends of a stream in memory, which receive five bytes at a time."""
     return piecewise_pair([5])
 
 

@@ -78,7 +78,7 @@ async def test_available_records_are_read_together(version: ssl.TLSVersion) -> N
 
 
 async def test_the_records_of_one_read_are_bounded() -> None:
-    """A read decrypts a bounded number of records. The next read does not wait for the rest, but is a checkpoint."""
+    """A read decrypts a bounded number of records, and the next does not wait for the rest, but is a checkpoint."""
     async with open_pair() as (stream, peer):
         # Read the session tickets, which arrive before the data.
         await peer.send(b"hello")
@@ -374,7 +374,7 @@ async def test_data_is_handed_over_once_encrypted() -> None:
 
 
 async def test_unsent_records_are_sent_while_reading() -> None:
-    """A reply to the peer is sent as soon as the socket accepts it, even if no task calls ``send_all``."""
+    """Unsent records are sent while a task reads, even if no task calls ``send_all``."""
     async with open_pair() as (stream, peer):
         await send_a_part(stream)
         is_behind = stream.is_behind
@@ -390,7 +390,7 @@ async def test_unsent_records_are_sent_while_reading() -> None:
 
 
 async def test_nothing_is_decrypted_with_many_unsent_replies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the unsent replies to a peer exceed the bound, nothing further from it is decrypted."""
+    """While unsent records exceed the bound for replies, nothing further from the peer is decrypted."""
     async with open_pair() as (stream, peer):
         await send_a_part(stream)
         monkeypatch.setattr(tls_stream, "REPLIES_SIZE_MAX", 1)
@@ -428,7 +428,7 @@ async def test_every_call_is_a_checkpoint() -> None:
             await stream.aclose()
 
 
-# -- Closing and cancellation.
+# -- Closing, cancellation, and refused hosts.
 
 
 async def test_closing_twice() -> None:
@@ -484,7 +484,7 @@ async def test_cancelling_a_reader_that_sends() -> None:
 
 
 async def wait_until_cancelled(call: Callable[[], Awaitable[object]]) -> None:
-    """Run ``call`` and check that it raises exactly Cancelled."""
+    """Check that ``call`` raises exactly Cancelled, and raise it again."""
     with pytest.raises(trio.Cancelled) as caught:
         await call()
     raise caught.value

@@ -1,4 +1,4 @@
-"""Flood of session tickets, many in one record, as no real server sends them; the test encrypts them itself."""
+"""Flood of session tickets, many in one record, which no real server sends; the test encrypts them itself."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ async def open_pair(
     """Yield a client's stream and its peer after the handshake, and close both."""
     below, above = trio.socket.socketpair()
     stream = TlsStream(trio.SocketStream(below), client_context(version), HOST.encode())
-    # Send no tickets in small parts, because a socket pair accepts only a few parts that the other end has not read.
+    # If parts are small, send no tickets, because a socket pair accepts only a few parts that have not been read.
     peer = TlsPeer(trio.SocketStream(above), tickets=2 if cut == ENOUGH else 0)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stream.do_handshake)

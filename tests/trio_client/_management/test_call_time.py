@@ -1,4 +1,4 @@
-"""Deadline of calls that need several requests, which all requests share, and the error when it passes."""
+"""Deadline that all requests of a management call share, and the error when it passes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WARMING_UP = http_status(
 
 @asynccontextmanager
 async def opened(management: float = TIMEOUT) -> AsyncIterator[tuple[FakeCluster, Cluster]]:
-    """Yield a cluster of one node."""
+    """Yield a fake cluster of one node, and a client."""
     timeouts = TimeoutOptions(management=management, query=20.0)
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(timeouts=timeouts) as cluster:
         await cluster.bucket("default").wait_until_ready()
@@ -161,7 +161,7 @@ async def test_a_timeout_of_the_first_request(autojump_clock: MockClock) -> None
 
 
 async def test_no_deadline(autojump_clock: MockClock) -> None:
-    """A call without a deadline lasts longer than twice the default timeout."""
+    """A call without a deadline can last twice the default timeout."""
     async with opened(management=math.inf) as (fake, cluster):
         fake.nodes.learn_late(0, 150.0)
         began_at = trio.current_time()

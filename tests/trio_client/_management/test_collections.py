@@ -84,7 +84,7 @@ async def test_history_without_support(autojump_clock: MockClock) -> None:
 
 
 async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
-    """The strategy of a call is asked about the requests of the call."""
+    """The strategy of a call decides about the retries of its requests."""
     strategy = Waits(0.1)
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         fake.node.faults.next(Service.MANAGEMENT, hang_up())

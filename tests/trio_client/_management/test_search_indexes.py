@@ -59,7 +59,7 @@ async def test_controls_of_an_index(autojump_clock: MockClock) -> None:
 
 
 async def test_a_missing_index_is_named(autojump_clock: MockClock) -> None:
-    """Every method for a missing index raises IndexNotFoundException with its name."""
+    """Methods for a missing index raise IndexNotFoundException with its name."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         for manager in managers(cluster):
             for call in (

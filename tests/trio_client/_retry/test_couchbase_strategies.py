@@ -14,7 +14,7 @@ from triclinium_core.error_context import ErrorContext
 
 
 class Recording(BestEffortRetryStrategy):
-    """Best effort strategy that records its arguments."""
+    """Best effort strategy that records its requests and reasons."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -206,7 +206,7 @@ async def test_nested_retries(autojump_clock: MockClock) -> None:
     "on", [BaseException, trio.Cancelled, KeyboardInterrupt, (OSError, SystemExit), [OSError], (), "OSError", OSError()]
 )
 async def test_invalid_exception_types(strategy: StandardRetryStrategy, on: object) -> None:
-    """An ``on`` that is not a set of subclasses of Exception raises ArgumentError, and nothing is called."""
+    """An invalid ``on``, such as Cancelled, a list or an empty tuple, raises ArgumentError before any call."""
     flaky = Flaky()
 
     with pytest.raises(ArgumentError) as caught:
@@ -220,7 +220,7 @@ async def test_invalid_exception_types(strategy: StandardRetryStrategy, on: obje
     [None, 3, StandardRetryStrategy, BestEffortRetryStrategy, TokenScope(StandardRetryStrategy(), "orders")],
 )
 async def test_invalid_strategies(given: object) -> None:
-    """A strategy class and a TokenScope, which is for operations, raise ArgumentError before anything is called."""
+    """An invalid strategy, such as a class, or a TokenScope of operations, raises ArgumentError before any call."""
     flaky = Flaky()
     with pytest.raises(ArgumentError, match=r"must be an object .*such as \w+RetryStrategy") as caught:
         await retry(flaky, strategy=given)  # type: ignore[arg-type]

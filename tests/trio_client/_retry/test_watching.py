@@ -42,14 +42,14 @@ async def test_reports_of_a_call(
     """The hook gets a report of each retry, and of the success or failure after one; an immediate success has none."""
     reported: list[RetryReport] = []
     call, strategy = Flaky(*errors).__call__, ScriptedStrategy(*answers)
-    with contextlib.suppress(OSError):  # Only the reports are compared here, also those of calls that fail.
+    with contextlib.suppress(OSError):  # Compare only the reports, including those of calls that fail.
         await retry(call, strategy=strategy, on=OSError, token_scope="eu", hooks=(reported.append,))
 
     assert expected == reported
 
 
 async def test_a_block_reports_all_calls_inside() -> None:
-    """Hooks of a block get the reports of its child tasks, too. An inner block adds hooks that run after them."""
+    """Hooks of a block also get the reports of its child tasks, and run before the hooks that an inner block adds."""
     received: list[str] = []
 
     def hook(name: str) -> triclinium.retries.RetryHook:

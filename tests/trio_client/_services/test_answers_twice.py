@@ -1,4 +1,4 @@
-"""Services that repeat responses over real sockets, in pieces of any size; no later request gets a copy."""
+"""Services that repeat responses, over real sockets or in pieces of any size; no later request gets a copy."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class Case(NamedTuple):
 
 
 SIZES = (1, 2, 4, 8, 64)
-"""Sizes of pieces in bytes. For a response of any length, some of the sizes end a piece with its first copy.
+"""Sizes of pieces in bytes. With at least one of them, a piece ends where the first copy of a response ends.
 
 ``tests/core/runtime/services/test_foreign_answers.py`` tries every size.
 """
@@ -223,7 +223,7 @@ async def test_a_second_copy_in_the_socket(case: Case) -> None:
     [http(b"[]")[:1], b"\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n", b"\x15\x03\x01"],
 )
 async def test_unread_bytes_in_the_socket(behind: bytes) -> None:
-    """If part of a response, an interim response, an empty line or another byte waits on a connection, it is closed."""
+    """If part of a response, an interim response or other bytes wait on a connection, the next request uses another."""
     case = CASES[1]
     talkative = TalkativeService(*case.answers)
     async with client_of(talkative.serve, case.service) as cluster:

@@ -1,4 +1,4 @@
-"""Service that responds over a real socket before it has read the request; the client uses the response."""
+"""Service that responds over a real socket before it has read the request; the client uses a response that arrives."""
 
 from __future__ import annotations
 

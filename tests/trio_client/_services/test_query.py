@@ -40,7 +40,7 @@ class Queried(NamedTuple):
 
     @property
     def sent(self) -> Sequence[Mapping[str, Any]]:
-        """JSON objects that were sent."""
+        """JSON bodies of the requests that the services received."""
         return [json.loads(each.body) for each in self.log]
 
 
@@ -251,7 +251,7 @@ async def test_a_statement_with_a_syntax_error(autojump_clock: MockClock, statem
 
 
 async def test_retries(autojump_clock: MockClock) -> None:
-    """A temporary error is retried under the call's strategy, and each attempt sends the remaining time."""
+    """A temporary error is retried unless the call's strategy refuses, and each attempt sends the remaining time."""
     missing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     async with open_queried() as queried:
         queried.answers(missing, missing, FakeAnswer(rows=[1]))

@@ -239,7 +239,7 @@ async def test_an_error_in_a_success(autojump_clock: MockClock) -> None:
 
 
 async def test_a_hit_of_another_form(autojump_clock: MockClock) -> None:
-    """An invalid hit raises with its index, and the hits after it are readable."""
+    """An invalid hit raises with the name of the search index, and the hits after it are readable."""
     async with (
         open_searched(FakeAnswer(rows=[ADA, {"id": 5}, EVE])) as (_, cluster),
         cluster.search("people", search.MatchAllQuery()) as result,

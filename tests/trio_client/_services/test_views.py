@@ -37,7 +37,7 @@ async def found(bucket: Bucket, **options: Any) -> list[str | None]:
 
 
 def asked(fake: FakeCluster) -> list[tuple[str, str, bytes]]:
-    """Return method, target and body of each request that the views received."""
+    """Return method, target and body of each request for a view."""
     return [
         (each.method, each.target, each.body)
         for node in fake.nodes

@@ -35,7 +35,7 @@ class Deliberate:
     """Asynchronous strategy of a user."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return a random delay after a checkpoint."""
+        """Return a random delay after a sleep."""
         await trio.sleep(0.01)
         return RetryAction.after(0.1 * request.rng.random())
 
@@ -130,7 +130,7 @@ async def test_the_file_is_for_its_owner(tmp_path: Path, autojump_clock: MockClo
     ],
 )
 def test_distant_clusters_are_refused(connection_string: str, is_refused: bool) -> None:
-    """A host other than the loopback refuses the tape before a file exists, unless secrets are permitted."""
+    """A tape is refused, before its file exists, only if a host is not loopback and secrets are not permitted."""
     with tempfile.TemporaryDirectory() as folder:
         path, authenticator = Path(folder, "tape.jsonl"), PasswordAuthenticator("u", "p")
         if is_refused:
@@ -153,7 +153,7 @@ def test_refused_options_leave_no_file(tmp_path: Path) -> None:
 
 
 def test_existing_files_are_never_overwritten(tmp_path: Path) -> None:
-    """A file, a symbolic link or a missing folder refuses the tape, and the file keeps its content."""
+    """A tape is refused for an existing file, a link, a missing folder or an invalid path; files keep their content."""
     taken, link = tmp_path / "taken", tmp_path / "link"
     taken.write_text("mine")
     link.symlink_to(tmp_path / "elsewhere")

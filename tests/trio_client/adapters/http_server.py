@@ -1,4 +1,4 @@
-"""HTTP server on the loopback interface that handles each request by a script; h11 implements the protocol."""
+"""Scripted HTTP server on the loopback interface; h11 implements the protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class HttpReply:
     body_sent: int | None = None
     """Number of body bytes after which the server closes the connection; None sends all of them."""
     stalls: bool = False
-    """Whether the body is never sent, with the connection left open."""
+    """Whether the server never sends the body, and keeps the connection open."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def standard(*, max_attempts: int = 3, quota_capacity: int = 500) -> StandardRet
 
 
 class ScriptedTransport(httpx.AsyncBaseTransport):
-    """Transport that responds from a script, and records the times of requests and the closed responses."""
+    """Transport that responds from a script, and records times and bodies of requests, and bodies of responses."""
 
     def __init__(self, *steps: TransportStep) -> None:
         self.steps = iter(steps)

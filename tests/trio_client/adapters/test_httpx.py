@@ -1,4 +1,4 @@
-"""Retries inside an httpx client in virtual time, without sockets; these cases are not in test_httpx_properties.py."""
+"""Retries inside an httpx client in virtual time, without sockets, in cases that test_httpx_properties.py lacks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def ask(
     content: bytes | None = None,
     headers: dict[str, str] | None = None,
 ) -> httpx.Response:
-    """Send one request through a client."""
+    """Send one request through a client, and return the response."""
     transport = RetryTransport(
         script,
         strategy=standard() if strategy is None else strategy,
@@ -150,7 +150,7 @@ async def test_only_safe_requests_are_retried(  # noqa: PLR0917  # columns of a 
     [(30.0, "30"), (30.0, format_datetime(NOON + timedelta(seconds=30), usegmt=True)), (0.05, "soon")],
 )
 async def test_retry_after(autojump_clock: MockClock, expected: float, header: str) -> None:
-    """A valid Retry-After header sets the delay, which is never shorter than the backoff."""
+    """Only a valid Retry-After header sets the delay, which is the backoff otherwise."""
     script = ScriptedTransport(after(header), 200)
     await ask(script)
 
@@ -165,7 +165,7 @@ async def test_retry_after(autojump_clock: MockClock, expected: float, header: s
 async def test_a_cancelled_request_costs_nothing(
     autojump_clock: MockClock, response: TransportStep, to_answer: float, to_close: float
 ) -> None:
-    """If the request is cancelled while it waits, for whatever, nothing more is sent and no tokens are taken."""
+    """If the request is cancelled during any of its waits, nothing more is sent and no tokens are taken."""
     script, strategy, left = ScriptedTransport(response, 200), standard(), []
     script.seconds_to_answer, script.seconds_to_close = to_answer, to_close
 
@@ -173,7 +173,7 @@ async def test_a_cancelled_request_costs_nothing(
         try:
             await ask(script, strategy=strategy)
         except trio.Cancelled:
-            # The exception keeps the call alive, which would return its tokens when it is freed.
+            # The call is still alive, because the exception references it; when freed, it would return its tokens.
             left.append(strategy.available_quota("service.test"))
             raise
 
@@ -201,7 +201,7 @@ async def test_a_response_that_fails_to_close(autojump_clock: MockClock, failure
 
 
 async def test_a_quota_for_each_host(autojump_clock: MockClock) -> None:
-    """A host that is down uses up only its own quota. Two transports can share a strategy."""
+    """A host that is down uses up only its own quota of a strategy that transports share."""
     strategy = standard(quota_capacity=14)
     for _ in range(3):
         response = await ask(ScriptedTransport(503, 503, 503), strategy=strategy)
@@ -392,7 +392,7 @@ def errors_below(kind: type[Exception]) -> set[str]:
 
 
 def test_httpx_and_httpx2_have_the_same_errors() -> None:
-    """httpx2 has one exception more than httpx. It is raised while a body is read, so no transport raises it."""
+    """httpx2 has one exception more than httpx, raised while a body is read and thus by no transport."""
     assert {"SSEError"} == errors_below(httpx2.TransportError) ^ errors_below(httpx.TransportError)
 
 

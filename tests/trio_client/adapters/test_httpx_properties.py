@@ -1,4 +1,4 @@
-"""Any history of a request through the transport. Every repetition must be safe, and every failure have a reason."""
+"""Random histories of a request through the transport: every repetition is safe, and every failure has a reason."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_any_history(history: HttpHistory) -> None:
                 except httpx.TransportError as error:
                     return error, attempts_of(error), trio.current_time()
                 return response.status_code, response.extensions[ATTEMPTS], trio.current_time()
-            raise AssertionError(f"nothing here takes long enough to be cancelled: {scope}")
+            raise AssertionError(f"the request was cancelled by its deadline: {scope}")
 
     ended, records, now = trio.run(main, clock=MockClock(autojump_threshold=0))
     count = len(script.asked_at)

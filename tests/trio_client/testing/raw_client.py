@@ -1,4 +1,4 @@
-"""Client of a fake cluster that sends single frames, and bootstraps only on request."""
+"""Client that sends single frames to a fake cluster, and bootstraps only on request."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RawClient:
         return await self.hear()
 
     async def get_ready(self, *features: HelloFeature) -> None:
-        """Authenticate and select a bucket, with these features."""
+        """Negotiate these features, authenticate and select a bucket."""
         await self.ask(Opcode.HELLO, value=struct.pack(f">{len(features)}H", *features))
         await self.ask(Opcode.SASL_AUTH, key=b"PLAIN", value=b"\0Administrator\0password")
         await self.ask(Opcode.SELECT_BUCKET, key=b"default")

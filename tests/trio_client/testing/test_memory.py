@@ -50,7 +50,7 @@ async def test_documents_are_stored_in_their_buckets(autojump_clock: MockClock) 
     ],
 )
 async def test_options_configure_the_node(options: FakeNodeOptions, strings: tuple[str, str | None]) -> None:
-    """The node has the address, user and buckets of its options, ``buckets`` overrides those, ``$HOST`` is no host."""
+    """The node has the address and user of its options; ``buckets`` overrides its buckets; ``$HOST`` is 127.0.0.1."""
     async with open_fake_cluster(options=options, buckets=("travel",)) as fake, fake.open_client() as cluster:
         await cluster.bucket("travel").default_collection().upsert("ada", 1)
 
@@ -89,7 +89,7 @@ async def test_a_half_closed_connection_is_closed(autojump_clock: MockClock) -> 
     [(11211, False, None), (11210, True, None), (11210, True, 11207), (11207, False, 11207)],
 )
 async def test_other_ports_refuse_connections(port: int, tls: bool, tls_port: int | None) -> None:
-    """A wrong port is refused, and so is TLS on the plain port."""
+    """A wrong port is refused, and so are TLS on the plain port and a plain connection to the TLS port."""
     async with open_fake_cluster(options=FakeNodeOptions(tls_port=tls_port)) as fake:
         with pytest.raises(ConnectionRefusedError):
             await fake.connector.connect("127.0.0.1", port, tls=tls)
@@ -160,7 +160,7 @@ async def test_a_crash_of_the_node_ends_the_block(monkeypatch: pytest.MonkeyPatc
 
 
 def play(seed: int) -> list[tuple[int, bytes, int, float]]:
-    """Return the commands and their times from a client with this seed whose connections sometimes fail."""
+    """Return the commands, with their times, that a node with faults receives from a client with this seed."""
 
     async def script() -> list[tuple[int, bytes, int, float]]:
         async with open_fake_cluster() as fake, fake.open_client(seed=seed) as cluster:
@@ -186,7 +186,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 @pytest.mark.parametrize("open_cluster_of", [open_fake_cluster, open_tcp_cluster])
 async def test_seed_of_faults(open_cluster_of: Callable[..., AbstractAsyncContextManager[FakeCluster]]) -> None:
-    """The seed of a cluster determines which requests a fault with a probability strikes."""
+    """The seed of a cluster determines which requests a fault with a probability strikes; a negative one is refused."""
 
     async def struck(seed: int) -> list[bool]:
         async with open_cluster_of(seed=seed) as fake:
@@ -224,7 +224,7 @@ async def test_a_client_refuses_wrong_arguments() -> None:
 
 
 async def test_several_nodes() -> None:
-    """Each of several nodes has its own address and serves only the vbuckets of the map."""
+    """Each of several nodes has its own address and serves only the vbuckets that the map assigns to it."""
     options = FakeNodeOptions(port=12000, tls_port=12001)
     async with open_fake_cluster(nodes=3, options=options, buckets=["default"]) as fake:
         fake.node.documents.put("default", "ada", b"1")

@@ -1,4 +1,4 @@
-"""Server of a fake node: its clock, and the isolation of its clients."""
+"""Server of fake nodes: its clock, and the isolation of its clients."""
 
 from __future__ import annotations
 

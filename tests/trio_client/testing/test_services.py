@@ -28,7 +28,7 @@ async def safety_net() -> AsyncIterator[None]:
 
 
 def serving(kind: str) -> AbstractAsyncContextManager[testing.FakeCluster]:
-    """Open a cluster of two nodes."""
+    """Return the block of a fake cluster of two nodes, in memory, over TCP or over TLS."""
     if kind == "memory":
         return testing.open_fake_cluster(nodes=2)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

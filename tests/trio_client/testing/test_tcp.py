@@ -1,4 +1,4 @@
-"""Fake node on a real local port."""
+"""Fake nodes on real local ports."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ async def test_several_nodes(safety_net: None, ssl_context: ssl.SSLContext) -> N
 
 
 async def test_ports_of_several_nodes_are_two_apart(safety_net: None) -> None:
-    """The ports of several nodes are two apart; nodes may be created before they are served."""
+    """Nodes created before they are served have ports two apart; a first port without room for that is refused."""
     nodes, port = FakeNodes(nodes=2), pair_of_ports()
     async with open_tcp_cluster(nodes, port=port) as fake:
         assert nodes is fake.nodes

@@ -24,7 +24,7 @@ class BulkFailure(CouchbaseException, rfc_class=CouchbaseException):
     count: int = 0
     """Number of failures that the body did not use."""
     failures: tuple[tuple[str, Exception], ...] = ()
-    """Key and exception of the first unused failures, at most 20; fewer if the body has used many failures late."""
+    """Key and exception of the first unused failures, at most 20; fewer if failures were dropped to save memory."""
     counts: Mapping[type[Exception], int] = {}
     """Number of unused failures by class of the exception."""
 
@@ -47,7 +47,8 @@ def bulk_failure(
     classes = ", ".join(f"{kind.__name__} {number}" for kind, number in counts.items())
     first = "".join(f"; the first is {short_repr(key)}: {error}" for key, error in failures[:1])
     error = BulkFailure(
-        f"{count} of {taken} operations failed ({classes}){first}; read outcome.result() of each, or pass errors='collect'",
+        f"{count} of {taken} operations failed and went unchecked ({classes}){first}; "
+        "read outcome.result() of each, or pass errors='collect'",
         ErrorContext(),
     )
     error.count, error.failures, error.counts = count, failures, dict(counts)

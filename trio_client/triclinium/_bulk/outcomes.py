@@ -188,12 +188,12 @@ class BulkWrites(BulkOutcomes[R_co]):
 
     @property
     def not_applied(self) -> tuple[str, ...]:
-        """Keys of taken items that were certainly not written: the first 1,000."""
+        """Keys of taken items whose operations were certainly not applied: the first 1,000."""
         return tuple(self._record.not_applied.keys)
 
     @property
     def not_applied_count(self) -> int:
-        """Number of all taken items that were certainly not written."""
+        """Number of all taken items whose operations were certainly not applied."""
         return self._record.not_applied.count
 
     @property

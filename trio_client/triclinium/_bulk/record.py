@@ -76,7 +76,7 @@ class BulkRecord:
 
     Args:
         changes: whether the operations change documents, so that a failed one may have been applied.
-        concurrency: maximum number of outcomes that the body can still take.
+        concurrency: maximum number of items taken from the source whose outcomes the body has not taken.
     """
 
     def __init__(self, *, changes: bool, concurrency: int) -> None:
@@ -90,7 +90,7 @@ class BulkRecord:
         self._failures: int = 0
         """Number of failed outcomes."""
         self._unused: Counter[type[Exception]] = Counter()
-        """Number of the failures that the body has not used, by class."""
+        """Number of failures that the body has not used, by class."""
         self._first_unused: dict[int, tuple[str, Exception]] = {}
         """Key and exception of the first failures that the body has not used, by the numbers of the failures."""
         self._kept_max: int = concurrency + LISTED_MAX

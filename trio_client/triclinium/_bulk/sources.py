@@ -28,7 +28,7 @@ def pair_of(given: object, number: int) -> Item:
     if isinstance(given, Sequence) and not isinstance(given, str | bytes | bytearray) and len(given) == 2:
         return given[0], given[1]
     raise TypeError(
-        f"item {number} of the source is of type {type(given).__name__} and not a pair; pass (key, value), or a mapping"
+        f"item {number} of the source is of type {type(given).__name__} and not a pair; make each item (key, value)"
     )
 
 
@@ -46,4 +46,4 @@ def iterated(items: Keys | Pairs, *, has_values: bool) -> Iterator[object] | Asy
     if isinstance(items, Iterable) and not isinstance(items, str | bytes | bytearray):
         return iter(items.items() if has_values and isinstance(items, Mapping) else items)
     wanted = "pairs of a key and a value, or a mapping" if has_values else "keys"
-    raise TypeError(f"the source is one {type(items).__name__}; pass an iterable of {wanted}")
+    raise TypeError(f"the source is of type {type(items).__name__}; pass an iterable, such as a list, of {wanted}")

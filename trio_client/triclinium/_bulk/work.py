@@ -152,7 +152,7 @@ class BulkWork(Generic[R]):
         source = self._source
         try:
             with self._reading:
-                # Without this checkpoint, a block that is cancelled on entering would read the first item.
+                # Without this checkpoint, a block that is cancelled on entering would read from the source.
                 await trio.lowlevel.checkpoint()
                 if isinstance(source, AsyncIterator):
                     await self._read_asynchronously(source)
@@ -169,7 +169,7 @@ class BulkWork(Generic[R]):
         try:
             async for given in source:
                 self._take((given,))
-                # A source that is shielded does not notice the end of reading.
+                # A source that shields itself, or has no checkpoint, does not notice the end of reading.
                 await trio.lowlevel.checkpoint_if_cancelled()
                 if not self.room or not self._record.taken % ITEMS_AT_ONCE:
                     await self._wait_for_room()
@@ -195,7 +195,7 @@ class BulkWork(Generic[R]):
         """Submit the operations of the given items, and return whether there were any."""
         items: list[Item] = []
         try:
-            # Read all items before submitting any: the source may block, and Ctrl-C cannot interrupt a submission.
+            # Read these items before submitting any: the source may block, and Control-C cannot interrupt a submission.
             if self._operations.has_values:
                 for each in given:
                     if type(each) is tuple and len(each) == 2:

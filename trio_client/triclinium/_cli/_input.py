@@ -37,7 +37,7 @@ def choose_name(name: str, names: Iterable[str], what: str, *, otherwise: str = 
         otherwise: next step to show if no choice resembles ``name`` and there are too many choices to list.
 
     Raises:
-        WrongInput: no name matches; the line has the text of ``suggestion``.
+        WrongInput: no name matches; the message ends with the text of ``suggestion``.
     """
     known = {_canonical(each): each for each in names}
     found = known.get(_canonical(name))
@@ -73,7 +73,7 @@ class WholeNumber(click.IntRange):
 
 
 class DurationParameter(click.FloatRange):
-    """Number of at least 0, or more than 0 with ``min_open``, within the range of every clock. NaN is refused.
+    """Number of at least 0, or more than 0 with ``min_open``, and at most ``SECONDS_MAX`` seconds. NaN is refused.
 
     Args:
         endless: whether ``inf`` is allowed.

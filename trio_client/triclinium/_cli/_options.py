@@ -25,7 +25,7 @@ def option(*flags: str, **settings: Any) -> Any:
 
 
 def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds the options of a class to a command, and passes an object of it as ``options``."""
+    """Return a decorator that adds the options of a class to a command, and passes an instance of it as ``options``."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def packed(*args: Any, **given: Any) -> None:

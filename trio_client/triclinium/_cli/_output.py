@@ -69,7 +69,7 @@ def checked_output() -> Iterator[None]:
     """
     plain = sys.stdout
     buffer = getattr(plain, "buffer", None)
-    # Without buffering (PYTHONUNBUFFERED), the descriptor is directly below the text layer.
+    # Without buffering (PYTHONUNBUFFERED), the raw file is directly below the text layer.
     if not isinstance(plain, io.TextIOWrapper) or type(getattr(buffer, "raw", buffer)) is not io.FileIO:
         yield
         return

@@ -74,7 +74,9 @@ def ssl_context_for(target: ConnectionString, ca_file: str | None) -> ssl.SSLCon
     if ca_file is None:
         return None
     if not target.tls:
-        raise WrongInput(f"--ca-file has no effect with {target.scheme}://, which does not use TLS; use couchbases://")
+        raise WrongInput(
+            f"--ca-file has no effect with {target.scheme}://, which does not use TLS; omit it, or use couchbases://"
+        )
     try:
         return ssl.create_default_context(cafile=ca_file)
     except (OSError, ssl.SSLError) as error:

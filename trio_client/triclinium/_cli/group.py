@@ -31,7 +31,7 @@ CLICK_WRITES = (click.MissingParameter, click.NoSuchOption, click.BadOptionUsage
 
 
 class LazyGroup(click.Group):
-    """Group that imports a command on demand, and reports wrong input in one line."""
+    """Group that imports a command on demand, and reports wrong input of a command in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""

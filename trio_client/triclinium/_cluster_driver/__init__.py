@@ -1,1 +1,1 @@
-"""Couchbase half of the driver: operations, rows, name look-ups and reports, on top of ``_driver``."""
+"""Couchbase half of the driver: operations, rows, name lookups and reports, on top of ``_driver``."""

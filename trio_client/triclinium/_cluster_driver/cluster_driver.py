@@ -1,7 +1,6 @@
 """Driver of the client machine: passes each call of a user to the machine and returns its result.
 
-A call parks its task until the machine completes or fails its operation, inquiry or request. The driver makes no
-decisions.
+A call waits until the machine completes or fails its operation, inquiry or request. The driver makes no decisions.
 """
 
 from __future__ import annotations
@@ -166,18 +165,18 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     def close(self) -> None:
         """End all connections and background tasks immediately; pending calls raise ``trio.ClosedResourceError``.
 
-        After a crash, they raise ``InternalError``. Only strategies that are recording a success continue, until the
-        scopes around ``run`` are cancelled.
+        After a crash, they raise ``InternalError``. Only two things continue: strategies that are recording a success,
+        until the scopes around ``run`` are cancelled, and for a few seconds the writing of a decision tape.
         """
         super().close()
-        # Also end requests whose rows are being read and whose reader is not waiting at this moment.
+        # Also end the calls of requests whose readers are not waiting for rows at this moment.
         self._calls.end_all(self._ending("its rows were not read to the end"))
         self.subscriptions.close()
         if self._tape_recording is not None:
             self._tape_recording.close()
 
     def _finish(self) -> None:
-        # Abandon requests in flight: they keep strategies and the client alive, and the garbage collector skips them.
+        # Abandon all submissions: they keep strategies and the client alive, and the garbage collector skips them.
         for token in tuple(self._waiters.open):
             self.feed(OperationAbandoned(token))
         for report in self._cluster_machine.last_reports(trio.current_time()):
@@ -195,7 +194,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     ) -> R:
         """Submit the operation, inquiry, or request without rows that ``make`` returns, and return its result.
 
-        If other tasks wait, all operations of one pass of trio's loop are submitted together, otherwise immediately.
+        If other tasks wait, the operations of one pass of trio's loop are submitted together; otherwise, immediately.
         A checkpoint, unless noted below. It is shielded if ``make`` raises or if nothing is left to wait for.
 
         Args:
@@ -215,7 +214,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         if get_ident() != self._thread:
             self.check_caller()
         is_alone = not self._waiters.open
-        if is_alone:  # Otherwise the submission happens after this task is parked, unless the task is cancelled.
+        if is_alone:  # Otherwise, a cancelled operation is removed from the queue, and _submit_asked has this check.
             await trio.lowlevel.checkpoint_if_cancelled()
         token = next(self._tokens)
         make = make if self.telemetry is None and parent is None else self._calls.observed(token, parent, make)
@@ -244,7 +243,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
                 if self._submitter is not None:
                     trio.lowlevel.reschedule(self._submitter)
                     self._submitter = None
-            del submission  # While the task waits, only the machine needs the submission.
+            del submission  # The waiting frame would keep the submission alive, even after the machine has dropped it.
         del operation  # A traceback may keep this frame alive, and the garbage collector skips operations.
         if token in self._waiters.open:
             waiter.is_parked = True
@@ -366,7 +365,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             await trio.lowlevel.checkpoint_if_cancelled()
             if self._is_ended:
                 self.check_caller()
-                raise self._ending(f"{rows.request.name} got no response")
+                raise self._ending(f"{rows.request.name} did not complete")
         except trio.Cancelled:
             reason = abandon_reason(trio.lowlevel.current_task())
             if is_over:
@@ -510,7 +509,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     def _may_apply(self, token: Token, asked: Asked) -> bool:
         """Return whether an operation that is abandoned now may have been or may still be applied."""
-        # While the machine handles an event, it may be about to send the operation, even if its state says otherwise.
+        # While the machine handles an event, it may be about to send the operation, even if its state does not show it.
         return self._cluster_machine.is_ambiguous(token) or (self._is_feeding and not asked.idempotent)
 
     async def _submit_asked(
@@ -537,7 +536,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     def _refused(self, event: Event, error: ArgumentError) -> None:
         if isinstance(event, OperationsSubmitted):
-            # The machine refused one of several submissions: feed each submission alone, before any later event.
+            # The machine refused one of the submissions: feed each of them alone, before any later event.
             self._events.extendleft(reversed(event.submissions))
         elif isinstance(event, OperationSubmitted | RequestSubmitted | InquirySubmitted):
             self._settle(event.token, None, error)

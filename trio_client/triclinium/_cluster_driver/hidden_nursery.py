@@ -74,7 +74,7 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
     The block's exception passes around the nursery, not through it: a nursery would wrap it in a group, and would split
     and copy an exception that is already a group.
 
-    This is a class and not a generator, because Control-C must not strike between the end of the block and ``close``:
+    This is a class and not a generator, because Control-C must not be raised between the block's end and ``close``:
     the service would keep running. The standard library resumes generators in its own frames, which are not protected.
 
     Raises:
@@ -130,10 +130,10 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
 def _leaving_after(crash: BaseExceptionGroup, body_error: BaseException | None) -> BaseException:
     """Return the exception with which the block ends after its background work crashed or was cancelled."""
     if crash.split(trio.Cancelled)[1] is None:
-        # Nothing crashed: a scope around the block was cancelled while the end of the block waited.
+        # Nothing crashed: a scope around the block was cancelled.
         return _first(crash) if body_error is None else body_error
     if not isinstance(crash, Exception):
-        # Not a defect: Control-C or SystemExit. Raise it outside of a group, so that the program can catch it.
+        # For example Control-C, not a defect. Raise a lone exception without its group, so that ``except`` catches it.
         return _alone(crash)
     own = _without_cancelled(body_error)
     if own is not None:

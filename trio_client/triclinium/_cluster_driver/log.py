@@ -19,14 +19,14 @@ of a ``fail_after`` block that abandoned operations. A message contains up to te
 operation at WARNING, ``triclinium.meter`` logs durations of operations at INFO. Each line is the JSON of SDK-RFC 0067
 and nothing else.
 
-``triclinium.tape`` logs at WARNING that a tape could not be written.
+``triclinium.tape`` logs at WARNING that a tape could not be written, or not in time.
 
 Every message is printable, has no line break and has a bounded length, whatever a node, a caller or a key
 contains.
 With ``redact``, user data is inside ``<ud>…</ud>``: document ids, sub-document paths, statements and names of their
 parameters, user names, HTTP paths, and messages of a server, which may quote all of these. Names of buckets, scopes,
-collections, indexes and views are metadata, addresses are system data, and a client context id is an identifier; none
-of them is marked.
+collections, indexes and views are metadata, addresses are system data, and a client context id is an identifier. They
+are not marked, except inside such messages.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ CONTEXTS_MAX = 10
 """Maximum number of operations in the line of one timeout; the exception may have more."""
 
 USERS_MAX = 8
-"""Maximum number of user names that are marked in messages. The newest names are kept, not only the last one,
-because open connections may still use an earlier authenticator."""
+"""Number of recent user names that are sure to be marked in messages, because open connections may still use an earlier
+authenticator."""
 
 _OPEN, _CLOSE = "<ud>", "</ud>"
 _MARK = re.compile(r"<(?=/?(?:ud|md|sd)>)", re.IGNORECASE)
-"""Beginning of a mark inside of data. Such a mark would end the mark around the data."""
+"""Beginning of a mark inside of data. Such a mark could end the mark around the data."""
 
 _LEVELS = {
     ReportLevel.DEBUG: logging.DEBUG,
@@ -159,7 +159,7 @@ class Log:
         logger.log(level, "%s", printable_json(report.text))
 
     def tape_problem(self, problem: str) -> None:
-        """Log that a tape could not be written."""
+        """Log a problem with writing a tape."""
         tape_logger.warning("%s", printable(problem))
 
     def _fields(self, report: ReportRetry | ReportRefusal) -> dict[str, object]:
@@ -188,7 +188,7 @@ class Log:
         text = printable(text)
         if not self.redact:
             return text
-        # A mark in a message from a server would begin or end a mark of the client.
+        # A mark inside the message would be taken for one of the client's.
         text = _without_marks(text)
         return text if self._users is None else self._users.sub(lambda found: marked(found[0]), text)
 

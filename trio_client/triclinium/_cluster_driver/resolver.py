@@ -19,7 +19,7 @@ class DnsResolver:
     Args:
         resolver: replaces the system's configuration. None, the default, reads that configuration.
         search: also look a name up in the search domains, unless it ends with a dot. The local network often
-            configures these domains, and can then redirect the look-up. They are tried before or after the name,
+            configures these domains, and can then redirect the lookup. They are tried before or after the name,
             depending on ``ndots`` in the system's configuration. Default: False.
 
     Raises:
@@ -34,14 +34,14 @@ class DnsResolver:
         """Return host and port of each SRV record; empty without records.
 
         Raises:
-            OSError: the look-up failed, for example because no name server responded or none is configured.
+            OSError: the lookup failed, for example because no name server responded or none is configured.
         """
-        # Most clients need no look-up, and this import takes half as long as importing the rest of the client.
+        # Most clients need no lookup, and this import takes half as long as importing the rest of the client.
         import dns.asyncresolver  # noqa: PLC0415
         from dns.rdtypes.IN.SRV import SRV  # noqa: PLC0415
 
         try:
-            # Read the system's configuration for each look-up, because it may change, for example on a laptop.
+            # Read the system's configuration for each lookup, because it may change, for example on a laptop.
             resolver = self._resolver or dns.asyncresolver.Resolver()
             answer = await resolver.resolve(service, "SRV", search=self._search)
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
@@ -53,7 +53,7 @@ class DnsResolver:
 
 
 async def looked_up(service: str, resolver: Resolver) -> ServiceLookedUp:
-    """Return the result of a look-up, or its error message."""
+    """Return the result of a lookup, or its error message."""
     try:
         return ServiceLookedUp(service, tuple(await resolver.look_up(service)))
     except OSError as error:

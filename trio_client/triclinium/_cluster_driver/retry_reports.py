@@ -1,4 +1,4 @@
-"""Reports of retries, refusals and timeouts: to the log, to spans, and to the hooks of ``watching_retries``."""
+"""Reports on retries: to the log, to spans, and to the hooks of ``watching_retries``."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ class RetryReports:
     def _write(self, token: Token, write: Callable[[T], None], report: T) -> None:
         """Write a log record in the context of the task that waits for an operation, and in the span of its call."""
         waiter = self._waiters.open.get(token)
-        # A copy can be entered even while another task runs in the original context.
+        # A copy can be entered even while a task runs in the original context.
         context = waiter.task.context.copy() if waiter is not None else copy_context()
         context.run(self._calls.in_span, token, write, report)

@@ -38,7 +38,7 @@ class WatchedOperations:
 
     def __init__(self) -> None:
         self.open: dict[Token, WatchedOperation] = {}
-        """Operations by token. The mapping is usually empty, so that an operation that ends needs no look-up."""
+        """Operations by token. The mapping is usually empty, so that an operation that ends needs no lookup."""
 
     def retried(self, report: ReportRetry, waiter: Waiter[Q, R] | None) -> None:
         """Report that an attempt failed and a retry follows, unless the delay of the retry reaches the deadline."""

@@ -43,7 +43,7 @@ def expiry_field(expiry: Duration | datetime | None) -> int:
     """Return the number that represents an expiry on the wire.
 
     Raises:
-        InvalidArgumentException: ``expiry`` has the wrong type, has no time zone, is in the past, or is too late.
+        InvalidArgumentException: ``expiry`` has the wrong type, has no time zone, is not in the future, or is too late.
     """
     return 0 if expiry is None else encode_expiry(expiry, wall_seconds=time.time())
 

@@ -1,4 +1,4 @@
-"""Operations on documents that are not JSON: counters and concatenation."""
+"""Operations on counters, and concatenation of bytes."""
 
 from __future__ import annotations
 

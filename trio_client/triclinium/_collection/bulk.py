@@ -34,8 +34,8 @@ class BulkOperations(DocumentOperations):
         items: mapping, or iterable or asynchronous iterable of pairs of a key and a value.
         concurrency: maximum number of items taken from the source whose outcomes the body has not taken: 1 to 16,384.
             Default: 64.
-        errors: ``"raise"``, the default, raises ``BulkFailure`` on leaving the block normally if the body did not look
-            at the exceptions of all failed operations. ``"collect"`` only records them.
+        errors: ``"raise"``, the default, raises ``BulkFailure`` on leaving the block normally, unless the body looked
+            at the exception of each failed operation. ``"collect"`` only records the exceptions.
 
     Raises:
         TypeError: ``keys`` or ``items`` is not iterable, or is a string or bytes. For an item that is not a pair, it is
@@ -58,7 +58,7 @@ class BulkOperations(DocumentOperations):
         """Read many documents. A missing document is an outcome with DocumentNotFoundException."""
         keyspace, checked = self._keyspace, transcoder_or_json(transcoder)
 
-        def make(key: str) -> Get:  # A partial with a keyword would add 2 % to a get in bulk.
+        def make(key: str) -> Get:  # A partial with a keyword would make a get in bulk 2 % slower.
             return Get(keyspace, key, checked)
 
         operations = Operations(GetResult, make, strategy_for(retry_strategy), parent_span, concurrency, errors)

@@ -29,10 +29,12 @@ class Collection(BulkOperations, SubdocumentOperations, ReplicaOperations, ScanO
             current span of the calling task.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; nothing was sent, and ``.parameter`` names the argument.
+        InvalidArgumentException: an argument is wrong. Unless the server refused it, nothing was sent, and
+            ``.parameter`` names the argument.
         AmbiguousTimeoutException: ``TimeoutOptions.kv`` passed, and the operation may have been applied.
         UnambiguousTimeoutException: ``TimeoutOptions.kv`` passed, and the operation was not applied.
-        RequestCanceledException: the connection was lost while a write was in flight, or a retry was refused.
+        RequestCanceledException: the connection was lost while an operation that is not idempotent was in flight, or a
+            retry was refused for a reason without its own exception.
         TemporaryFailureException: the node temporarily lacks resources, and a retry was refused.
         AuthenticationFailureException: the node refused the credentials, the credentials do not permit the operation,
             or the client refused the node, for example because of a wrong server signature.
@@ -40,7 +42,7 @@ class Collection(BulkOperations, SubdocumentOperations, ReplicaOperations, ScanO
         ScopeNotFoundException: the bucket has no such scope.
         FeatureNotAvailableException: the server does not support the requested feature.
         trio.ClosedResourceError: the cluster's block was left.
-        CouchbaseException: any other error response. All of the above derive from it, except Trio's own.
+        CouchbaseException: any other failure. All of the above derive from it, except Trio's own.
         RuntimeError: the caller is outside of the cluster's trio run.
 
     Under the default strategy, an operation that a lock prevents is retried until the lock ends or the timeout passes.

@@ -360,7 +360,7 @@ class DocumentOperations(CollectionBase):
     def _encoded(
         self, kind: type[Store], durability: DurabilityLevel, value: object, transcoder: Transcoder | None
     ) -> tuple[EncodedValue, float]:
-        """Return the encoded value, and the seconds that encoding took."""
+        """Return the encoded value, and the seconds that encoding took, or 0 if they are not measured."""
         encode = transcoder_or_json(transcoder).encode
         document, seconds = encoded(self._driver, kind, encode, value, keyspace=self._keyspace, durability=durability)
         if type(document) is not EncodedValue:

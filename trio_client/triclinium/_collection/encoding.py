@@ -31,7 +31,7 @@ def encoded(
     Args:
         kind: type of the operation with this payload.
         keyspace: keyspace of the operation.
-        durability: durability of the operation. The caller has not checked the value yet.
+        durability: durability of the operation. It may still be invalid.
     """
     call = encoding_call.get()
     if call is None and not driver.measures_encoding:

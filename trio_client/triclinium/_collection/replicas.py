@@ -97,7 +97,7 @@ class ReplicaOperations(CollectionBase):
         Raises:
             InvalidArgumentException: an argument is wrong.
 
-        Cancellation: leaving the block abandons the pending reads.
+        Cancellation: harmless; the pending reads are abandoned.
         """
         reads = whole_document_reads(self._keyspace, key, transcoder_or_json(transcoder))
         return in_block(
@@ -151,7 +151,7 @@ class ReplicaOperations(CollectionBase):
         Raises:
             InvalidArgumentException: an argument is wrong.
 
-        Cancellation: leaving the block abandons the pending reads.
+        Cancellation: harmless; the pending reads are abandoned.
         """
         reads = partial_reads(self._keyspace, key, specs, transcoder_or_json(transcoder))
         return in_block(

@@ -60,10 +60,10 @@ class ScanOperations(CollectionBase):
                     print(item.id, item.content)
 
         Each vbucket is scanned separately, in its state at the start of its scan. ``TimeoutOptions.kv_scan`` limits
-        each request, not the scan. A scan is for few callers that read many documents: for known ids, ``get`` is
-        faster; for frequent searches, use an index. After the failure of a node or the move of a vbucket, the scan
-        continues after the last document, up to ten times without a further document. A sample cannot continue, and may
-        have fewer documents then.
+        each request to a vbucket, not the scan. A scan is for few callers that read many documents: for known ids,
+        ``get`` is faster; for frequent searches, use an index. After the failure of a node or the move of a vbucket,
+        the scan continues after the last document, up to ten times without a further document. A sample cannot
+        continue, and may have fewer documents then.
 
         Args:
             scan_type: a range of ids, a prefix, or a sample.
@@ -71,8 +71,7 @@ class ScanOperations(CollectionBase):
             consistent_with: mutations that the scan must include: a ``MutationState``, or tokens. None, the default,
                 requires none.
             concurrency: number of vbuckets to scan at the same time, 1 to 1,024. Default: 1.
-            batch_item_limit: maximum number of documents in one page; 0 for the maximum of the client, 8,192. Default:
-                50.
+            batch_item_limit: maximum number of documents in one page; 0 for 8,192. Default: 50.
             batch_byte_limit: maximum number of bytes in one page, which the last document may exceed; 0 for no limit.
                 Default: 15,000.
 

@@ -75,7 +75,7 @@ class Alarm(Generic[E, A, Q, R]):
         before = {*self.streams.numbers}
         while True:
             self._unread.clear()
-            # Trio runs the tasks of one pass in any order. After two checkpoints, each reader has run.
+            # Trio runs the tasks of one pass in any order: two checkpoints ensure that each reader with bytes has run.
             await trio.lowlevel.checkpoint()
             if self._machine.work < work_max:
                 await trio.lowlevel.checkpoint()

@@ -62,7 +62,7 @@ class TcpConnector:
         authorities are private; anyone can get a public authority's certificate for a name that they own.
         """
         context = self._ssl_context
-        # Contexts of other packages may lack these attributes. Such contexts count as verifying.
+        # Contexts of other packages may lack these attributes; a missing one counts as verifying.
         demands_trust = getattr(context, "verify_mode", ssl.CERT_REQUIRED) != ssl.CERT_NONE
         return demands_trust and bool(getattr(context, "check_hostname", True))
 
@@ -86,15 +86,15 @@ class TcpConnector:
 
     def _tls_over(self, tcp: trio.SocketStream, host: str) -> TlsStream:
         if self._ssl_context is None:
-            # Reading the trust store takes milliseconds, so only the first TLS connection does it.
+            # Reading the trust store takes milliseconds: create the context only when it is needed, and keep it.
             self._ssl_context = ssl.create_default_context()
         try:
-            # Trio looks up names that are not ASCII according to IDNA 2008, and the codec of ssl refuses underscores.
+            # Trio looks up non-ASCII names by IDNA 2008; ssl would encode them by IDNA 2003. idna refuses underscores.
             name = host.encode("ascii") if host.isascii() else idna.encode(host, uts46=True)
             # RFC 6066 §3: the name has no final dot. Names in certificates have none either.
             return TlsStream(tcp, self._ssl_context, name.removesuffix(b"."))
         except (ValueError, TypeError) as error:
-            # A user's resolver may return a name that no certificate can have.
+            # For example, a custom resolver of trio may accept a name that begins with a dot.
             text = f"{host!r} is not a valid host name for TLS: {error}"
             raise ssl.SSLError(ssl.SSL_ERROR_SSL, text) from error
 
@@ -103,7 +103,7 @@ async def _open_tcp(host: str, port: int) -> trio.SocketStream:
     try:
         return await trio.open_tcp_stream(host, port)
     except (ValueError, OverflowError) as error:
-        # For example, a name with an empty label fails before a look-up.
+        # For example, a name with an empty label fails before a lookup.
         raise trio.socket.gaierror(trio.socket.EAI_NONAME, f"{host!r} is not a host name: {error}") from error
 
 

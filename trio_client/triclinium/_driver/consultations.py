@@ -1,4 +1,4 @@
-"""Calls to asynchronous strategies: each runs in a task with the context of the waiting task."""
+"""Calls to asynchronous strategies: each runs in a task with a copy of the waiting task's context."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Consultations(Generic[Q, R]):
         self._waiters = waiters
         self._report = report
         self.open: dict[neutral.Token, trio.CancelScope] = {}
-        """Cancel scope of each pending call; usually empty, so that an operation that ends needs no look-up."""
+        """Cancel scope of each pending call; usually empty, so that an operation that ends needs no lookup."""
 
     def consult(self, action: neutral.ConsultStrategy) -> None:
         """Request a strategy's decision about a failed attempt."""
@@ -67,7 +67,7 @@ class Consultations(Generic[Q, R]):
             self._context(token).run(self.nursery.start_soon, self._answer, token, question, scope)
 
     def _context(self, token: neutral.Token) -> Context:
-        """Return the context of the waiting task, so that the strategy sees that task's variables."""
+        """Return a copy of the waiting task's context, so that the strategy sees that task's variables."""
         waiter = self._waiters.open.get(token)
         # A copy can be entered even while the task itself runs.
         return waiter.task.context.copy() if waiter is not None else copy_context()
@@ -97,7 +97,7 @@ async def _outcome(question: Callable[[], Awaitable[T]]) -> tuple[T | None, Exce
     except Exception as error:
         return None, error
     except BaseExceptionGroup as group:
-        # The call was cancelled, or ends the program, and also raised errors. Drop these: no caller waits for them.
+        # The call was cancelled or ends the program, and also raised errors. Drop the errors: no caller waits for them.
         _, rest = group.split(Exception)
         assert rest is not None, "a group that contains only Exceptions is an Exception"
         raise rest from None

@@ -1,4 +1,4 @@
-"""Driver of a machine: feeds it every event, and executes its actions. The machine has no other caller.
+"""Driver of a machine: feeds it every event, and executes its actions.
 
 The driver makes no decisions. Every event goes through ``feed``, which looks up each action's handler by its type.
 A calling task waits until the machine ends what the task has submitted. One background task sleeps until the machine's
@@ -138,7 +138,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
             ReportConnection: log.connection,
             ReportDecoderFault: log.decoder_fault,
         }
-        """Function that executes each type of action."""
+        """Function that executes an action, by the type of the action."""
 
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
@@ -174,7 +174,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         """Refuse callers from another trio run.
 
         Raises:
-            RuntimeError: the caller is in another run, such as that of another thread, or the driver does not run yet.
+            RuntimeError: the caller is in another run or in none, or the driver does not run yet.
         """
         if self._run is None:
             raise RuntimeError("the client is not running; start its run() first")
@@ -234,7 +234,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         return waiter.unwrap()
 
     def abandon(self, waiter: Waiter[Q, R]) -> trio.lowlevel.Abort:
-        """Abandon the submission of a task that is being cancelled. Trio calls this, so it never raises."""
+        """Abandon the submission of a task that is being cancelled. Trio may call this, so it never raises."""
         del self._waiters.open[waiter.token]
         event = self._abandoned(waiter)
         self._consultations.call_off(waiter.token)
@@ -287,7 +287,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         try:
             actions = self._machine.handle(event, trio.current_time())
         except ArgumentError as error:
-            # The caller passed an invalid argument. The state of the machine is unchanged.
+            # An argument in the event is invalid. The state of the machine is unchanged.
             self._refused(event, error)
             return
         for action in actions:
@@ -303,7 +303,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
     # -- Outcomes, and the end of the driver.
 
     def _settle(self, token: Token, result: R | None, error: Exception | None) -> Waiter[Q, R] | None:
-        """Resume the task that waits for a token with its outcome, and return its waiter; None if no task waits."""
+        """Give the task that waits for a token its outcome, and return its waiter; None if no task waits."""
         if self._consultations.open:
             self._consultations.call_off(token)
         return self._waiters.settle(token, result, error)

@@ -47,6 +47,6 @@ def is_readable(bare: socket.socket) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        # The reader receives the same error and reports it.
+        # The reader then gets the error or the end of the stream, and reports it.
         pass
     return True

@@ -105,7 +105,7 @@ class Stream:
             try:
                 sent = direct.send_now(data)
             except OSError:
-                # The writer gets the same error and reports it.
+                # The writer gets an error too, and reports it.
                 pass
             outbox.handed_over += sent
         if sent < len(data):
@@ -196,7 +196,7 @@ class Stream:
                     await stream.wait_send_all_might_not_block()
                     continue
                 if outbox.is_checked:
-                    # If there is something to read, the reader receives it in one of these passes and ends the stream.
+                    # If something is readable, the reader receives it in one of these passes, and then ends the stream.
                     for _ in range(READING_PASSES):
                         await trio.lowlevel.checkpoint()
                     while self._is_held:
@@ -303,7 +303,7 @@ def _direct_access_to(stream: trio.abc.SendStream) -> Iterator[DirectStream | No
         yield stream if isinstance(stream, TlsStream) else None
         return
     theirs = stream.socket
-    # Without these arguments, Python reads them from the system. On some, this fails once the peer has disconnected.
+    # Without these arguments, Python requests them from the system, which may refuse once the peer has disconnected.
     bare = socket.socket(theirs.family, theirs.type, theirs.proto, fileno=theirs.fileno())
     try:
         bare.setblocking(False)

@@ -16,7 +16,7 @@ CONTENT_SIZE_MAX = 2**14 + 2048
 TYPES = range(20, 24)
 
 RECORDS_MAX = 64
-"""Maximum number of records before other tasks run. So many small records take 100 microseconds: one ``PIECE_WORK``."""
+"""Maximum number of records before other tasks run. 64 small records take 100 microseconds: one ``PIECE_WORK``."""
 
 DATALESS_SIZE_MAX = 2048
 """Total size in bytes of records without data after which other tasks run: 5 milliseconds if all are key updates."""

@@ -45,7 +45,7 @@ class TlsStream(trio.abc.Stream):
         host: name that the certificate must have, as ASCII.
 
     Raises:
-        ValueError: TLS does not support this host name.
+        ValueError: the host name is empty or begins with a dot. Other invalid names raise TypeError or SSLError.
     """
 
     def __init__(self, tcp: trio.SocketStream, context: ssl.SSLContext, host: bytes) -> None:
@@ -100,7 +100,7 @@ class TlsStream(trio.abc.Stream):
             except ssl.SSLWantReadError:
                 await self.wait_send_all_might_not_block()
             except ssl.SSLError as error:
-                # The alert reports the reason to the peer.
+                # Send the alert, which gives the reason to the peer.
                 self._flush_now()
                 raise trio.BrokenResourceError("the TLS handshake failed") from error
             if not self._record_size:
@@ -143,8 +143,8 @@ class TlsStream(trio.abc.Stream):
 
         If TLS 1.2 is being renegotiated, another task must receive at the same time.
 
-        Cancellation: any part of ``data`` may be encrypted; the next call that sends, or begins to receive, sends this
-        part.
+        Cancellation: part of ``data`` may have been encrypted. The next call that sends, or that has to wait for bytes to
+        receive, sends this part.
         """
         await self.wait_send_all_might_not_block()
         left = memoryview(data)
@@ -201,7 +201,7 @@ class TlsStream(trio.abc.Stream):
         """
         size_max = PIECE_SIZE_BYTES_MAX if max_bytes is None else max_bytes
         if size_max < 1:
-            raise ValueError("max_bytes must be at least 1")
+            raise ValueError(f"max_bytes={size_max} must be at least 1")
         while self._end is None:
             self._check_open()
             if self._unsent and len(self._unsent) + self._outgoing.pending > REPLIES_SIZE_MAX:
@@ -289,7 +289,7 @@ class TlsStream(trio.abc.Stream):
 
         @trio.lowlevel.enable_ki_protection
         async def flush() -> None:
-            # Ignore the error, because the task that sends raises it.
+            # Ignore the error: the next call that sends raises it.
             with flushing, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await self.wait_send_all_might_not_block()
 

@@ -104,7 +104,7 @@ class Waiters(Generic[Q, R]):
         """Number of tokens that ended during an alarm and are older than it."""
 
     def settle(self, token: Token, result: R | None, error: Exception | None) -> Waiter[Q, R] | None:
-        """Resume the waiting task with its outcome, and return its waiter.
+        """Give a waiter its outcome, resume its task if that is parked, and return the waiter.
 
         Return None if the token has no waiter, for example because the machine was handling an event when the task was
         cancelled, and the event of the cancellation is still queued.

@@ -40,7 +40,7 @@ class BucketManager(Manager):
 
         Raises:
             BucketExistsException: a bucket of that name exists.
-            InvalidArgumentException: the settings contradict each other, or the cluster lacks the memory.
+            InvalidArgumentException: the settings are not valid, for example because the cluster lacks the memory.
             AmbiguousTimeoutException: ``TimeoutOptions.management`` passed without a response. Or the bucket is
                 created, and ``context.connections`` lists the key-value nodes that have not opened it, or
                 ``context.awaited`` those on which it is not healthy.
@@ -67,7 +67,7 @@ class BucketManager(Manager):
 
         Raises:
             BucketNotFoundException: the bucket does not exist.
-            InvalidArgumentException: the settings contradict each other.
+            InvalidArgumentException: the settings are not valid, for example because they contradict each other.
         """
         await self._driver.perform(Acknowledged, buckets.UpdateBucket, retry_strategy, parent_span, settings)
 

@@ -1,4 +1,4 @@
-"""Call that makes several requests, one after the other. The core's ``Steps`` decides what the next request is."""
+"""Call that makes one or more requests in sequence. The core's ``Steps`` decides what the next request is."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class CollectionManager(Manager):
 
     If the user may use the bucket, a method that changes something waits until every key-value node of the bucket has
     the change. If a node does not have it within ``TimeoutOptions.management``, the method raises
-    ``AmbiguousTimeoutException``, whose ``context.connections`` gives the state of each of those nodes; the change
+    ``AmbiguousTimeoutException``, whose ``context.connections`` gives the state of each such node; the change
     remains.
 
     Source: SDK-RFC 0054 "CollectionsManager".

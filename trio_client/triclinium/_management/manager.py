@@ -19,9 +19,10 @@ class Manager:
 
     * ``AuthenticationFailureException``: the credentials are wrong, or do not permit the call.
     * ``AmbiguousTimeoutException``, ``UnambiguousTimeoutException``: no response in time; or the change was made, and
-    ``context.connections`` and ``context.awaited`` list what is not ready yet.
+    ``context.connections`` or ``context.awaited`` lists what is not ready yet.
     * ``FeatureNotAvailableException``: the server does not support the method.
-    * ``ServiceNotAvailableException``: no node runs the service.
+    * ``RequestCanceledException``: the connection was lost; or no node runs the service, and the strategy does not
+    wait for one.
     * ``trio.ClosedResourceError``: the cluster's block was left.
 
     Cancellation: harmless for a method that only reads. A change may have been made; the server continues with it.

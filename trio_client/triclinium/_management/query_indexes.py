@@ -70,7 +70,7 @@ class QueryIndexManager(Manager):
 
         Raises:
             IndexExistsException: an index of that name exists.
-            InvalidArgumentException: a name is not valid, or there are no keys.
+            InvalidArgumentException: a name or an option is not valid, or there are no keys.
         """
         await carry_out(
             self._driver,
@@ -105,7 +105,7 @@ class QueryIndexManager(Manager):
 
         Raises:
             IndexExistsException: an index of that name exists.
-            InvalidArgumentException: a name is not valid.
+            InvalidArgumentException: a name or an option is not valid.
         """
         await carry_out(
             self._driver,
@@ -272,7 +272,7 @@ class CollectionQueryIndexManager(Manager):
 
         Raises:
             IndexExistsException: an index of that name exists.
-            InvalidArgumentException: a name is not valid, or there are no keys.
+            InvalidArgumentException: a name or an option is not valid, or there are no keys.
         """
         await carry_out(
             self._driver,
@@ -304,7 +304,7 @@ class CollectionQueryIndexManager(Manager):
 
         Raises:
             IndexExistsException: an index of that name exists.
-            InvalidArgumentException: a name is not valid.
+            InvalidArgumentException: a name or an option is not valid.
         """
         await carry_out(
             self._driver,

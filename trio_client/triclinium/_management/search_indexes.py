@@ -74,7 +74,7 @@ class SearchIndexManager(Manager):
         Raises:
             InvalidArgumentException: ``index`` has ``unknown`` parameters, which an update would lose.
             IndexExistsException: an index of that name exists, and ``index`` has no ``uuid``.
-            FeatureNotAvailableException: the index has vectors, which the cluster does not support.
+            FeatureNotAvailableException: the index of a scope has vectors, which the cluster does not support.
             EncodingFailureException: the parameters of the index cannot be encoded as JSON.
             QuotaLimitedException: the cluster has too many indexes.
         """

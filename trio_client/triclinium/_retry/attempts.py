@@ -27,12 +27,13 @@ def attempts(
     """Return an async iterator over attempts. Put the code to retry inside ``with attempt:``.
 
     The ``with`` block suppresses a retryable error if ``strategy`` permits another attempt, with which the loop
-    continues after the backoff. Any other error, and the error of the last attempt, propagates out of the loop
-    unchanged. A block that ends without an error, even by ``return`` or ``break``, is a success and ends the loop. Code
-    after the block also runs after suppressed errors.
+    continues after the backoff. Any other error, and the error of the last attempt, propagates out of the loop as the
+    same object. A block that ends without an error or ``attempt.retry()``, even by ``return`` or ``break``, is a
+    success and ends the loop. Code after the block also runs after suppressed errors.
 
-    The arguments are those of ``retry``; its rules for errors, cancellation and checkpoints apply here too. To retry
-    because of a result, call ``attempt.retry()`` in the block. An asynchronous strategy needs ``async with attempt:``.
+    Each argument is as for ``retry``, except that the default ``name`` is ``attempts``. The rules of ``retry`` for
+    errors, cancellation and checkpoints apply here too. To retry because of a result, call ``attempt.retry()`` in the
+    block. An asynchronous strategy needs ``async with attempt:``.
 
     Raises:
         ArgumentError: an argument is wrong.
@@ -71,7 +72,7 @@ class Attempt:
     def retry(self, info: ErrorInfo = RETRY_SAFE) -> None:
         """Count the attempt as failed because of its result, although its block raises nothing.
 
-        After the last attempt, the loop ends without an error, and the result of the last block is still available.
+        After the last attempt, the loop ends without an error; variables keep the values of the last block.
 
         Args:
             info: further information for the strategy, such as a server's ``retry_after``. Default: the result

@@ -1,4 +1,4 @@
-"""Driver of retries, also those of HTTP transports: it calls the strategy and the machine, sleeps and reports."""
+"""Driver of retries, including those of HTTP transports: it calls the strategy and the machine, sleeps and reports."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class RetriedCall:
             self._traced.begin_attempt(self._machine.number)
 
     async def succeed(self) -> None:
-        """Report the success of an attempt to the strategy and the hooks. A checkpoint only if the strategy has one."""
+        """Report a success to the strategy, and to hooks after a failure. A checkpoint only if the strategy has one."""
         if self._token is not None:
             recorded = self._terms.strategy.record_success(token=self._token)
             if recorded is not None and self._terms.is_async:

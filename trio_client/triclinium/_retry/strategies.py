@@ -62,7 +62,8 @@ class StandardRetryStrategy(CoreStandardRetryStrategy):
         rng: source of randomness for the backoffs; a new generator if None.
         max_attempts: attempts of one call, including the first; 0 means 1, because the first is never refused. Default:
             that of ``numbers``.
-        numbers: costs, backoffs, and defaults of the other arguments. Default: ``AwsRetryNumbers.OF_2026``.
+        numbers: costs and backoffs, and defaults of ``max_attempts`` and ``quota_capacity``. Default:
+            ``AwsRetryNumbers.OF_2026``.
         quota_capacity: initial and maximum quota of each scope; 0 permits no retry at all. Default: that of
             ``numbers``.
         clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by at most 5 s. With False, the

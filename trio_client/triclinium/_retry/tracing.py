@@ -100,7 +100,7 @@ class TracedCall:
         self._span = self._begin(name, None, {})
 
     def begin_attempt(self, number: int) -> None:
-        """Begin the span of an attempt, and make it the current one."""
+        """Begin the span of an attempt, and make it the current one if the tracer supports this."""
         self._number = number
         if self._span is None:
             return

@@ -1,8 +1,8 @@
 """Hooks that receive reports of retries in a call or a block, and changes that a test makes to retries.
 
-``triclinium.retry`` logs retries and their success at DEBUG, and at INFO the end of a call that is not retried again.
-The parts of these messages are also attributes of the record: ``call``, ``attempt`` and ``token_scope``; for a
-retry also ``delay`` in seconds, for such an end ``ending``. The exception of a hook is logged at ERROR.
+The logger ``triclinium.retry`` gets retries and their success at DEBUG, and at INFO the end of a call that is not
+retried again. The record has these attributes: ``call``, ``attempt`` and ``token_scope``; for a retry also ``delay`` in
+seconds, for a call that is not retried again ``ending``. The exception of a hook is logged at ERROR.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def watching_retries(*hooks: RetryHook) -> Iterator[None]:
     """Report the retries of the block, and of the tasks that are started in it, to ``hooks``.
 
     The hooks receive reports on calls to ``retry``, ``retried`` and ``attempts``, and on requests of HTTP transports,
-    in addition to the hooks of an outer block and those of the call. They also receive reports on cluster operations
-    that the block calls: each retry with its ``reason``, and the end of operations that were retried or refused a
-    retry. In a block around the whole program, the hooks receive all reports.
+    in addition to the hooks of an outer block and those of the call. They also receive reports on cluster operations of
+    the block: each retry with its ``reason``, and the end of operations that were retried or refused a retry, unless
+    they are cancelled. In a block around the whole program, the hooks receive all reports.
 
     Raises:
         ArgumentError: a hook is not a function, or is an ``async def``.
@@ -92,7 +92,7 @@ def call_hooks(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
         try:
             hook(report)
         except Exception:
-            retry_logger.exception("the retry hook %s raised an exception; the call continues", shown(hook))
+            retry_logger.exception("the retry hook %s raised an exception, which does not affect the call", shown(hook))
 
 
 def _log(report: RetryReport) -> None:

@@ -55,7 +55,7 @@ class AnalyticsQueries:
 
         Raises:
             InvalidArgumentException: an argument is wrong.
-            EncodingFailureException: a parameter cannot be encoded as JSON.
+            EncodingFailureException: a parameter, or a value of ``raw``, cannot be encoded as JSON.
             CouchbaseException: on entering, the reason why no rows arrive, such as CompilationFailureException.
 
         Cancellation: the query is abandoned and its connection closed, so that the service stops working on it. A query

@@ -69,7 +69,7 @@ class Queries:
 
         Raises:
             InvalidArgumentException: an argument is wrong.
-            EncodingFailureException: a parameter cannot be encoded as JSON.
+            EncodingFailureException: a parameter, or a value of ``raw``, cannot be encoded as JSON.
             CouchbaseException: on entering, the reason why no rows arrive, such as ParsingFailureException.
 
         Cancellation: abandons the query and closes its connection. A query without ``readonly`` may have been applied.

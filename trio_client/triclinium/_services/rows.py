@@ -34,11 +34,11 @@ MetaData = TypeVar("MetaData", bound=ServiceResult)
 
 
 UNDECODABLE = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
-"""Exceptions of a decoder for a row of the wrong type; hooks of user types may raise ValueError and TypeError."""
+"""Exceptions of a decoder for a row that it cannot decode; hooks of user types may raise ValueError and TypeError."""
 
 
 class RowsNotReadError(RuntimeError):
-    """Error of a request for the metadata before all rows were read; the metadata follows the last row."""
+    """Error if the metadata is requested before all rows are read; the metadata follows the last row."""
 
     # Tracebacks show the module from which users import the class.
     __module__ = "triclinium.errors"
@@ -47,7 +47,7 @@ class RowsNotReadError(RuntimeError):
 class RowResult(Generic[MetaData, Row]):
     """Rows of a request, in the order of the service: ``async for row in result``.
 
-    Only the connection and a buffer of fixed size read ahead of the loop, so a slow reader slows the service down. The
+    Only the connection and a bounded buffer hold rows ahead of the loop, so a slow reader slows the service down. The
     loop is a checkpoint whenever it waits, and at least once for each piece in which rows arrive. There is no
     checkpoint between the rows of a piece.
 
@@ -93,8 +93,8 @@ class RowResult(Generic[MetaData, Row]):
         Raises:
             StopAsyncIteration: there are no more rows.
             DecodingFailureException: the row is not of the requested type, has a lone surrogate, which only ``bytes``
-                can hold, or has so many parts that decoding it would delay the event loop, which ``bytes`` avoids. The
-                next call returns the following row, unless a defect in the client's own decoder ended the request.
+                can hold, or is so large that decoding it would delay the event loop, which ``bytes`` avoids. The next
+                call returns the following row, unless a defect in the client's own decoder ended the request.
             CouchbaseException: the reason why no more rows arrive.
             trio.ClosedResourceError: the block was left, the cluster is closed, or an earlier call failed or was
                 cancelled.
@@ -152,7 +152,7 @@ class RowResult(Generic[MetaData, Row]):
         """
         if await self._wait_rows():
             raise RowsNotReadError(
-                f"{self._opened.request.name} sends its metadata after the rows; read them first, or all with rows()"
+                f"{self._opened.request.name} sends its metadata after the rows; first read all of them, as rows() does"
             )
         result = self._opened.result
         assert isinstance(result, ServiceResult), f"{self._opened.request.name} ended with {result!r}"
@@ -164,7 +164,7 @@ class RowResult(Generic[MetaData, Row]):
             self._driver.check_caller()
         self._check_block()
         if self._wait is not None:
-            raise trio.BusyResourceError("another task is already waiting for these rows")
+            raise trio.BusyResourceError("another task is waiting for these rows; only one task may read at a time")
         opened = self._opened
         if self._position < len(opened.rows) or opened.result is not None:
             await trio.lowlevel.checkpoint()
@@ -182,7 +182,7 @@ class RowResult(Generic[MetaData, Row]):
             self._position = 0
             self._choose_decoder()
         if self._is_left:
-            # The block was left after the rows had arrived, too late to cancel the wait.
+            # The block was left meanwhile. If the rows had arrived already, the wait was not cancelled.
             self._driver.close_rows(opened)
             opened.rows = ()
             raise trio.ClosedResourceError(
@@ -311,7 +311,7 @@ class RowsBlock(AbstractAsyncContextManager[Result]):
 
     def __getattr__(self, name: str) -> object:
         if name == "_request":
-            # The constructor raised before it set any attribute, and the hint below needs one.
+            # The constructor has not set ``_request``, which the hint below needs.
             raise AttributeError("the block was not initialised", name=name, obj=self)
         raise AttributeError(f"no {name!r} outside a block; {self._hint}", name=name, obj=self)
 

@@ -172,13 +172,13 @@ class DecisionRecording(Recording):
             self._number += 1
             path = triggers.folder / f"triclinium-{os.getpid()}-{self._number}.tape"
             try:
-                # Shield the save, because the error that triggers it may also end the block of the cluster.
+                # Shield the save, because an error that triggers it may also end the block of the cluster.
                 with trio.move_on_after(LAST_SECONDS, shield=True) as limit:
                     await self.save(path, is_automatic=True)
                 if limit.cancelled_caught:
                     self._warn(f"the decision tape is not saved to {path} yet: the disk is slow")
             except FileExistsError:
-                # Another cluster or an earlier program wrote the file: in containers, process ids may be equal.
+                # Another cluster, or a process with the same id, wrote the file: ids repeat in containers.
                 continue
             except OSError as error:
                 self._warn(f"the decision tape was not saved to {path}: {error.strerror}")
@@ -209,7 +209,7 @@ class FileWriter(threading.Thread):
         self._finish("closed")
 
     def stop(self) -> None:
-        """End the thread, and wait for it, but not long: the disk may hang."""
+        """End the thread, and wait for it, but not for long: the disk may hang."""
         self._stopped.set()
         self.join(LAST_SECONDS)
 

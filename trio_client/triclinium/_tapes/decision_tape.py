@@ -22,13 +22,13 @@ from triclinium_core.retry.backoff import Random
 SIZE_MAX = 64 * 1024 * 1024
 SIZE_LEAST = 64 * 1024
 _REFUSED_SIGNALS = {"SIGINT", "SIGKILL", "SIGSTOP", "SIGSEGV", "SIGFPE", "SIGILL", "SIGBUS"}
-"""Signals that a program cannot receive, or that Python or Trio handles."""
+"""Signals that a program cannot receive, that report a fault of the program, or that Trio handles."""
 
 
 class DecisionTape(Tape):
     """Tape of a cluster's operations, connections and maps, with every retry decision, for ``open_cluster(tape=…)``.
 
-    The tape has only facts of an allow-list. It never has a key, a value, a statement, a parameter, a path, a user
+    The tape has only facts on an allow-list. It never has a key, a value, a statement, a parameter, a path, a user
     name, a credential or a message of a server. ``triclinium replay`` and ``triclinium timeline`` read it.
 
     The client writes these facts to ``path``, in a thread, until the file is full. Only its owner can read the file. A
@@ -151,7 +151,7 @@ def _signal(given: signal.Signals | None) -> signal.Signals | None:
         return None
     if given not in signal.valid_signals() or signal.Signals(given).name in _REFUSED_SIGNALS:
         raise InvalidArgumentException(
-            f"on_signal={given!r:.200} must be a signal that a program can receive, such as signal.SIGUSR1",
+            f"on_signal={given!r:.200} must be a signal that the program is free to handle, such as signal.SIGUSR1",
             parameter="on_signal",
         )
     return signal.Signals(given)
@@ -160,6 +160,6 @@ def _signal(given: signal.Signals | None) -> signal.Signals | None:
 def _check_thread(on_signal: signal.Signals) -> None:
     if threading.current_thread() is not threading.main_thread():
         raise InvalidArgumentException(
-            f"tape has on_signal={on_signal!r}, which only the main thread receives; call Cluster.save_tape instead",
+            f"tape has on_signal={on_signal!r}, which only the main thread receives; omit it, and call save_tape",
             parameter="tape",
         )

@@ -23,7 +23,7 @@ class EventTape(Tape):
     """Exact tape of a client in a new file. ``triclinium replay`` repeats the complete client from it.
 
     Treat the file as a core dump: it contains documents, keys, statements and credentials. Its mode is 0600. The call
-    of ``open_cluster`` creates it, and never overwrites a file. Each event is written before the client acts on it. If
+    to ``open_cluster`` creates it, and never overwrites a file. Each event is written before the client acts on it. If
     that fails, the tape ends with the last complete event, the logger ``triclinium.tape`` logs one WARNING, and the
     client continues without a tape.
 

@@ -1,7 +1,7 @@
 """Signals that save tapes. One handler serves all clusters of a program, whatever the order in which they end.
 
-``trio.open_signal_receiver`` does not fit: it raises a signal again that is pending at its end, and restores the handler
-that was current at its beginning. Both can cause the default action, which ends the program.
+``trio.open_signal_receiver`` does not fit: at its end, it raises a pending signal again, and restores the handler that
+was current at its beginning. Both can cause the default action, which ends the program.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def listening(number: signal.Signals, notify: Callable[[], None]) -> Iterator[No
     module. Only the main thread can call this.
 
     Args:
-        notify: function that raises nothing. Signals that arrive together may cause one call.
+        notify: function that raises nothing. Signals that arrive together may cause only one call.
     """
     listeners, listener = _listeners.setdefault(number, []), (trio.lowlevel.current_trio_token(), notify)
     listeners.append(listener)

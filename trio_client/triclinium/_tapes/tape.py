@@ -66,7 +66,7 @@ class Tape(ABC):
     """Tape for the argument ``tape`` of ``open_cluster``: a ``DecisionTape`` or an ``EventTape``."""
 
     make_default: ClassVar[Callable[[ClientOptions], Tape | None] | None] = None
-    """Maker of the tape of a client that is opened without one; None for no tapes. Only the pytest plugin sets it."""
+    """Maker of tapes for clients that are opened without one; None for no tapes. Only the pytest plugin sets it."""
 
     @abstractmethod
     def record(self, options: ClientOptions, *, rng: Random, warn: Callable[[str], None]) -> Recording:
@@ -76,7 +76,8 @@ class Tape(ABC):
             warn: writes a message to the log at WARNING. Any thread may call it.
 
         Raises:
-            InvalidArgumentException: the file of the tape cannot be created, or the machine refuses an option.
+            InvalidArgumentException: the tape cannot record this client, its file cannot be created, or the machine
+                refuses an option.
         """
 
 

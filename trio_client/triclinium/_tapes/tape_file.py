@@ -1,4 +1,4 @@
-"""File of a tape: private, bounded, and with a reserved last line. Writing blocks, so a thread does it."""
+"""File of a tape: private, bounded, and with a reserved last line. Appending blocks, so a thread does it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from threading import get_ident
 
 MODE = 0o600
 END_SIZE_MAX = 200
-"""Maximum size of the last line in bytes. The file always has this space after the last fact, so that a full disk cannot
-prevent the last line."""
+"""Maximum size of the last line in bytes. The file always has this space after the last fact, so that a full disk
+cannot prevent the last line."""
 _RESERVE = b" " * (END_SIZE_MAX - 1) + b"\n"
 
 
@@ -67,7 +67,7 @@ class TapeFile:
             raise
 
     def append(self, lines: bytes) -> int:
-        """Append complete lines, or as many as the size of the file permits. Return the number of the lines left out.
+        """Append complete lines, or as many as the size of the file permits. Return the number of lines left out.
 
         Raises:
             OSError: the lines could not be written. The file still ends before them.

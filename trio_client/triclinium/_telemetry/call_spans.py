@@ -1,4 +1,4 @@
-"""Spans and duration of a call: an outer span, and inside it a span for the encoding and for each attempt.
+"""Spans and duration of a call: an outer span, and inside it a span for the encoding and one for each attempt.
 
 The outer span begins in the task of the caller, so that a tracer finds the parent in that task's context. The driver's
 own tasks may end it.

@@ -70,7 +70,7 @@ class Calls:
         return made
 
     def retried(self, action: couchbase.ReportRetry) -> None:
-        """Record that a call will be retried."""
+        """Record the decision to retry a call."""
         call = self.open.get(action.token)
         if call is not None:
             call.retried(action)
@@ -90,7 +90,7 @@ class Calls:
             call.in_span(write, report)
 
     def encoding(self, token: Token) -> Callable[[Callable[[], T]], tuple[T, float]]:
-        """Return a function that encodes a payload, in a span if the call has one, and returns it with the seconds."""
+        """Return a function that encodes a payload, in a span if the call has one, and returns it with the seconds it took."""
 
         def encoded(encode: Callable[[], T]) -> tuple[T, float]:
             call, began_at = self.open.get(token), trio.current_time()

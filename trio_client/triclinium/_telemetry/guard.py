@@ -41,7 +41,7 @@ class Guard:
         """Return the result of ``use``; None if it raises an Exception.
 
         Args:
-            use: looks up the method and calls it. The look-up may raise too, for example because the method is missing.
+            use: looks up the method and calls it. The lookup may raise too, for example because the method is missing.
         """
         try:
             return use()
@@ -49,7 +49,7 @@ class Guard:
             if not self._has_failed:
                 self._has_failed = True
                 logger.exception(
-                    "%s failed; the operation continues, and further failures are not logged",
+                    "%s failed, which does not affect the operation; its further failures are not logged",
                     shown(self._subject),
                 )
             return None

@@ -1,6 +1,6 @@
-"""Calls that make several operations. The span of a call is the parent of the spans of its operations.
+"""Calls that wrap operations. The span of a call is the parent of the spans of its operations, or they share it.
 
-The span of an operation has the operation's error, such as ``IndexExists``, even if the call ignores that error.
+A separate span of an operation has the operation's error, such as ``IndexExists``, even if the call ignores that error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SharedCall(NamedTuple):
 
 
 class Wrapping(NamedTuple):
-    """Kind, parent span and attributes of a call that makes several operations."""
+    """Kind, parent span and attributes of a call that wraps operations."""
 
     call: WrappingCall
     parent: RequestSpan | None

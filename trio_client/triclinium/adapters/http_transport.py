@@ -139,7 +139,7 @@ async def _let_go(response: _Response, error: BaseException) -> None:
     try:
         await response.aclose()
     except Exception as failure:
-        # Catch any type: libraries do not translate errors of closing, and the caller's result does not depend on it.
+        # Catch any type: libraries do not translate errors of closing, and the caller's result does not depend on them.
         error.add_note(f"closing the response failed: {failure!r}")
 
 
@@ -149,18 +149,18 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
     By default, the transport retries idempotent requests after 408, 425, 429, 502, 503 and 504 and after timeouts and
     network failures of the wrapped transport, and any request of which nothing was sent. It sends a body that is a
     stream or a form with files only once; to make it repeatable, read it into memory first with
-    ``await request.aread()``. The transport does not retry an error while the body of a response is read. The reader
-    can, with :py:func:`triclinium.retry` around the request.
+    ``await request.aread()``. The transport does not retry if reading the body of a response fails. The reader can,
+    with :py:func:`triclinium.retry` around the request.
 
     The result is that of the library without retries: the last response, whatever its status, or the last error. The
-    attempts are in ``response.extensions["triclinium_attempts"]`` or ``triclinium.retries.attempts_of(error)``. If the
-    next attempt could not begin before the deadline of the surrounding cancel scopes, the call ends immediately. The
-    library's timeouts apply to each attempt.
+    failed attempts are in ``response.extensions["triclinium_attempts"]`` or ``triclinium.retries.attempts_of(error)``.
+    If the next attempt could not begin before the deadline of the surrounding cancel scopes, the call ends immediately.
+    The library's timeouts apply to each attempt.
 
     A response that is dropped for another attempt is closed unread before the wait, so it occupies no connection of a
     pool. If closing fails, the next attempt follows anyway, and the record of the failed one has a note.
 
-    Cancellation: never retried. The strategy gets no report of the attempt, as after a final failure.
+    Cancellation: never retried. The strategy gets no report of the attempt.
 
     Args:
         transport: sends the requests; default: an ``AsyncHTTPTransport()`` of the library. It is closed with this

@@ -1,7 +1,7 @@
 """Fake cluster for tests, with faults on demand. It runs in memory with Trio's clock, or on local ports.
 
-This module has the names that the tests of an application usually need; ``triclinium_core.testing`` has further details
-of the node.
+This module has the names that the tests of an application usually need; ``triclinium_core.testing`` has further ones
+for details of the node.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class FakeCluster:
         return self._server.nodes
 
     def set_config_revision(self, revision: int, *, epoch: int | None = None) -> None:
-        """Give all configs another version, and notify the subscribed clients.
+        """Give the configs another version, and notify the subscribed clients.
 
         Raises:
             InvalidArgumentException: the revision or the epoch is invalid.

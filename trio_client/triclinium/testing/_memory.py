@@ -43,11 +43,11 @@ async def open_fake_cluster(
         buckets: names of the buckets; default: those of ``options``.
         replicas: number of replicas of each vbucket, 0 to 3; default: that of ``options``.
         options: options of each node. The nodes' wall clock starts at their ``wall_seconds_at_zero``, not at the
-            current time. This matters for an expiry of more than 30 days, which is sent as Unix time. Default:
+            current time. This matters for an expiry sent as Unix time: a ``datetime``, or more than 30 days. Default:
             ``FakeNodeOptions()``.
         piece_sizes: maximum sizes in bytes of the pieces that both sides receive, used in turn; None, the default, for
             no limit.
-        seed: seed of faults with a probability, at least 0. Default: 0.
+        seed: integer of at least 0, the seed of faults with a probability. Default: 0.
 
     Raises:
         InvalidArgumentException: an argument is wrong.

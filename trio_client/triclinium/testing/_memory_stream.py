@@ -1,4 +1,4 @@
-"""Pair of streams without a network that behave like sockets.
+"""Pair of streams that behave like sockets, without a network.
 
 Trio's own pair needs more passes of the loop than a socket, and its package imports pytest if pytest is installed.
 """

@@ -1,8 +1,8 @@
 """Server of a fake cluster: connects Trio's clock and streams to ``FakeNodes``.
 
 One task passes the time to the nodes whenever something is due. Each stream has two tasks: one reads requests, one
-writes responses. All tasks live in one nursery that is shielded from the cancel scopes around the block, so that a
-client in a cancelled block can still use its node.
+writes responses. All tasks are shielded from the cancel scopes around the block, so that a client in a cancelled block
+can still use its node.
 """
 
 from __future__ import annotations

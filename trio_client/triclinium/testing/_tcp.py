@@ -56,7 +56,7 @@ async def open_tcp_cluster(
         port: port of the first node; each further node's port is two higher. 0, the default, picks free ports.
         tls_port: TLS port of the first node, like ``port``; ignored without an ``ssl_context``. Default: 0.
         ssl_context: a server's context, with its certificate. None, the default, disables TLS.
-        seed: seed of faults with a probability, at least 0, for new nodes. Default: 0.
+        seed: integer of at least 0, the seed of faults with a probability, for new nodes. Default: 0.
 
     Raises:
         InvalidArgumentException: an argument is wrong.
@@ -132,14 +132,14 @@ def _cluster_of(
     host: str,
     seed: int,
 ) -> FakeNodes:
-    """Return a new cluster, or that of a given node, for which the arguments for new nodes are refused."""
+    """Return a new cluster, or that of a given node. With a given node, refuse the arguments for new nodes."""
     check_integer(nodes, "nodes", 1, NODES_MAX)
     if node is None:
         rng = random.Random(check_integer(seed, "seed"))
         return FakeNodes(with_buckets(FakeNodeOptions(host=host, replicas=replicas), buckets), nodes=nodes, rng=rng)
     check_type(node, "node", FakeNode, FakeNodes)
     for is_given, name, instead in (
-        (nodes != 1, "nodes", "omit it together with node"),
+        (nodes != 1, "nodes", "omit it if node is given"),
         (buckets is not None, "buckets", "set FakeNodeOptions(buckets=...) for those of node"),
         (replicas, "replicas", "set FakeNodeOptions(replicas=...) for those of node"),
         (seed, "seed", "pass rng=random.Random(seed) to FakeNodes"),

@@ -24,7 +24,7 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 class TcpPort:
     """Port of one service of a node.
 
-    A closed port refuses connections, as that of a process that has died does. Meanwhile a socket that does not listen
+    A closed port refuses connections, like the port of a process that has died. Meanwhile a socket that does not listen
     holds its number, so that no other process gets it and the same port can be opened again.
 
     Args:

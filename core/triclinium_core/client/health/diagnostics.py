@@ -44,7 +44,7 @@ def endpoint_id(connection: Connection) -> str:
 
 
 def stream_id(number: int) -> str:
-    """Return the name of a stream in reports."""
+    """Return the id of a stream in reports."""
     return f"0x{number:x}"
 
 

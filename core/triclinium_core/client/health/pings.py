@@ -215,7 +215,7 @@ class Pings:
             ping.awaited.clear()
 
     def _outside(self, ping: OpenPing, service: Service, now: float) -> Iterator[EndpointPingReport]:
-        """Yield a report on each node that has an HTTP service but no address in the client's network."""
+        """Yield a report on each node that has the HTTP service but no address in the client's network."""
         namespace = namespace_of(service, ping.request)
         for address, text in self._pool.outside(service, namespace):
             yield EndpointPingReport(

@@ -1,9 +1,8 @@
 """Waits until connections are ready and services respond.
 
-A wait has no deadline. It ends when the cluster reaches the desired state. A terminal error that keeps a connection
-from being opened, or a service from responding, fails the wait. The wait then raises the exception that an operation
-under the default retry strategy would raise. An HTTP service has no permanent connection, so it is ready once it has
-responded to a ping of the wait.
+A wait has no deadline. It ends when the cluster reaches the desired state. A terminal error that keeps the cluster from
+this state fails the wait. The wait then raises the exception that an operation under the default retry strategy would
+raise. An HTTP service has no permanent connection, so it is ready once it has responded to a ping of the wait.
 
 Source: SDK-RFC 0061 "The waitUntilReady Command"; SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)"; decision C6.
 """
@@ -108,7 +107,7 @@ class Readiness:
             self._service_pings.stop(wait, now)
 
     def not_ready(self, token: int) -> Sequence[str]:
-        """Return, in words, the connections and services that are not ready for a wait."""
+        """Return, in words, what delays a wait: unready connections and services, or a network without addresses."""
         wait = self.open.get(token)
         if wait is None:
             return ()
@@ -192,7 +191,7 @@ class Readiness:
     def _kv_state(self, wait: WaitUntilReady) -> ClusterState:
         routes = self._connections.routes
         if Service.KV not in wait.services:
-            # Without key-value, the wait needs only the endpoints of the services: a topology, or a ready connection.
+            # Without key-value, a topology suffices unless the credentials are in doubt; so does a ready connection.
             is_known = self._pool.knows_topology and not self._credentials_in_doubt(wait)
             return ClusterState.ONLINE if is_known or routes.ready_count(wait.bucket) else ClusterState.OFFLINE
         state = cluster_state(routes.ready_count(wait.bucket), len(routes.all_of(wait.bucket)))
@@ -224,7 +223,7 @@ class Readiness:
             # needs the node.
             if wait.desired_state is not ClusterState.ONLINE and len(lost) < len(concerned):
                 return None
-        # If no connection is lost, the connections are being opened again, and earlier terminal errors do not apply.
+        # ``lost`` is empty while the client connects again, and if only connections of other buckets were refused.
         if not lost:
             return None
         return refused(TERMINAL_ERRORS[reason], reason, _context(wait, lost[-1]))

@@ -40,7 +40,7 @@ class ConnectionStatistics:
     error_map_version: int | None = None
     error_map_revision: int | None = None
     config_revision: tuple[int, int] | None = None
-    """Epoch and revision of the newest cluster config; None before the first config."""
+    """Epoch and revision of the newest config for ``bucket``; None before the first config."""
     in_flight: int = 0
     waiting: int = 0
     """Operations queued until the connection is ready and has capacity."""
@@ -87,7 +87,7 @@ class ClientStatistics:
     """Number of responses without a recipient: late, duplicate and unsolicited responses."""
     retries_by_reason: Mapping[RetryReason, int] = field(default_factory=dict)
     topologies: tuple[Topology, ...] = ()
-    """Known nodes of the cluster, for each opened bucket and for the cluster."""
+    """Newest known topologies of the cluster and of opened buckets."""
 
 
 def describe_connection(connection: Connection, config_revision: tuple[int, int] | None) -> ConnectionStatistics:

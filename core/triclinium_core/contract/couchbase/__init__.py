@@ -1,4 +1,4 @@
-"""Events and actions of the Couchbase client only: operations, rows, topology and authentication."""
+"""Events, actions and timers of the Couchbase client, with the half of its driver that performs no I/O."""
 
 from triclinium_core.contract.couchbase.actions import (
     Action,

@@ -18,9 +18,10 @@ from triclinium_core.telemetry.tracing import AttributeValue
 
 
 class LookUpService(msgspec.Struct, frozen=True, gc=False):
-    """Look up the SRV records of a name in DNS, then send exactly one ``ServiceLookedUp``, even if the look-up fails.
+    """Look up the SRV records of a name in DNS, then send exactly one ``ServiceLookedUp``, even if the lookup fails.
 
-    Streams to any node of the cluster wait up to half a second for that event. The machine also uses a later event.
+    Connections that seek any node of the cluster wait up to half a second for that event. If it comes later, only later
+    connections use it.
     """
 
     service: str
@@ -50,7 +51,7 @@ class CompleteOperation(msgspec.Struct, frozen=True, gc=False):
 
 
 class CompleteRequest(msgspec.Struct, frozen=True):
-    """Wake the caller of a service with ``result``. If the response has rows, ``result`` is the part after the rows."""
+    """Wake the caller of a service with ``result``. If the response has rows, ``result`` is the rest of it."""
 
     token: neutral.Token
     result: ServiceResult
@@ -80,7 +81,7 @@ class ReportDispatch(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, gc=False):
-    """Report to the tracer that an attempt has ended: its response has arrived or can no longer arrive."""
+    """Report to the tracer that an attempt has ended: its response has arrived or is no longer awaited."""
 
     token: neutral.Token
     attributes: Mapping[str, AttributeValue]
@@ -140,7 +141,7 @@ class ReportTelemetry(msgspec.Struct, frozen=True, gc=False):
 
 
 class PublishTopology(msgspec.Struct, frozen=True):
-    """Report to subscribers that the cluster or a bucket has other nodes or a newer revision."""
+    """Report to subscribers a new version of the topology of the cluster or of a bucket."""
 
     change: TopologyChange
 

@@ -63,19 +63,19 @@ class DrivenClient(Machine[Event, Action], Protocol):
         ...
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
-        """Return the error context of an operation that is abandoned now; None for an unknown token."""
+        """Return the error context of a call that is abandoned now; None for an unknown token."""
         ...
 
     def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
-        """Return the reports of the intervals that end ``now``."""
+        """Return and clear the reports of all open intervals, which end ``now`` or at the time of the newest event."""
         ...
 
 
 class ClientDriver(Driver[Event, Action, W, S]):
-    """Driver of a client machine, without I/O. ``wake`` gets a ``Result``, ``ServiceResult``, ``RowsReceived`` or error.
+    """Driver of a client machine without I/O. ``wake`` gets a ``Result``, ``ServiceResult``, ``RowsReceived`` or error.
 
-    It looks up no services, publishes no topologies and traces nothing. A subclass that does has handlers for the
-    actions in ``_handlers``.
+    It looks up no services, publishes no topologies and traces nothing. A subclass may add handlers for these actions
+    to ``_handlers``.
     """
 
     def __init__(
@@ -104,21 +104,21 @@ class ClientDriver(Driver[Event, Action, W, S]):
         }
 
     def submitted(self, event: Event) -> AbstractSet[Token]:
-        """Return the tokens of operations, requests and inquiries."""
+        """Return the tokens of the operations, requests and inquiries that an event submits."""
         if isinstance(event, OperationsSubmitted):
             return {submission.token for submission in event.submissions}
         return {event.token} if isinstance(event, OperationSubmitted | RequestSubmitted | InquirySubmitted) else set()
 
     def abandoned(self, token: Token) -> OperationAbandoned:
-        """Return the event of a caller that was cancelled."""
+        """Return the event that reports that a caller stopped waiting."""
         return OperationAbandoned(token)
 
     def set_authenticator(self, authenticator: Authenticator) -> None:
-        """Replace the authenticator of all connections. The TLS context of the driver must have its certificate.
+        """Replace the authenticator of all connections. Load a new certificate into the TLS context first.
 
         Raises:
             InvalidArgumentException: ``authenticator`` cannot replace the current one; nothing has changed.
-            ClosedError: the driver is closed.
+            ClosedError: the driver was closed or has failed.
         """
         if self.is_ended:
             raise ClosedError("the client was closed or has failed, so the authenticator was not set")
@@ -133,7 +133,7 @@ class ClientDriver(Driver[Event, Action, W, S]):
             self.execute([report])
 
     def expire(self, token: Token, seconds: float) -> None:
-        """Abandon a submission whose caller limits it to ``seconds``, which are over, unless it has ended.
+        """Abandon a submission whose time limit of ``seconds`` has passed. Ignore a submission that has ended.
 
         The caller gets the exception for a timeout, which depends on whether a write may have been applied.
         """
@@ -150,7 +150,7 @@ class ClientDriver(Driver[Event, Action, W, S]):
     def submission(
         self, token: Token, request: Operation | ServiceRequest | Inquiry, strategy: AnyRetryStrategy | None = None
     ) -> Event:
-        """Return the event that submits an operation or a service request, or an inquiry, which has no strategy."""
+        """Return the event that submits ``request``. An inquiry ignores ``strategy``."""
         if isinstance(request, Inquiry):
             return InquirySubmitted(token, request)
         if isinstance(request, ServiceRequest):

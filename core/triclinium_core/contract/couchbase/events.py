@@ -1,4 +1,4 @@
-"""Events that only a driver of the Couchbase client sends: operations, requests, DNS and authentication.
+"""Events that only a driver of the Couchbase client sends, such as submitted operations and DNS responses.
 
 If a field is invalid, the constructor of the event raises, or ``handle`` does.
 """
@@ -161,12 +161,13 @@ class ServiceLookedUp(msgspec.Struct, frozen=True, gc=False):
 class AuthenticatorChanged(msgspec.Struct, frozen=True):
     """The client has new credentials. ``repr`` omits the nonce.
 
-    New connections use the new authenticator. With a password or a token, open connections authenticate again: requests
-    that were sent before still receive their responses, and new operations wait for the end of the authentication. A
-    connection that is being opened completes its bootstrap with the authenticator with which it started. If a node
-    refuses the authentication, the machine closes the connection, as after a refusal on a new connection. A connection
-    in backoff connects immediately. With a certificate, the driver presents the new certificate in later TLS
-    handshakes.
+    New connections use the new authenticator. HTTP connections close, busy ones after their request. With a password or
+    a token, open key-value connections authenticate again: requests that were sent before still receive their
+    responses, and new operations wait for the end of the authentication. A key-value connection that is being opened
+    completes its bootstrap with the authenticator with which it started. If a node refuses the authentication, the
+    machine closes the connection, as after a refusal on a new connection. The backoff of lost key-value connections
+    ends: those that open only on demand connect at their next use, others immediately. With a certificate, the driver
+    presents the new certificate in later TLS handshakes.
 
     The authenticator must suit the scheme of the connection string. It must use the same method as the previous
     authenticator: SASL or TLS.

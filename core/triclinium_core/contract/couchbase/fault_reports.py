@@ -1,4 +1,4 @@
-"""Log reports about decoder faults, one for each kind of fault."""
+"""Reports of decoder faults for the log, at most one for each kind of fault."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Gathering:
         self._slow.add(operation)
 
     def orphan(self, operation: OperationFacts, now: float) -> None:
-        """Add an operation whose response has arrived after its end."""
+        """Add an operation that ended before its response arrived."""
         if not self._orphans:
             self._begin(TelemetryKind.ORPHANS, now)
         self._orphans.add(operation)

@@ -1,4 +1,4 @@
-"""Kinds of timers of the client machine, grouped by the part that handles them."""
+"""Kinds of timers of the client machine, and groups of kinds."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ Rule for ``gc=False``, here and in all other modules: the garbage collector does
 so it can never free a cycle through the object. The fields of such a type therefore contain only plain values: numbers,
 text, bytes, enum members, other types with ``gc=False``, and collections of all these. They contain no task, no
 exception (its traceback refers to frames, and frames refer to any object), and no object of a user (strategy, codec,
-context). ``tests/test_untracked_types.py`` lists the exceptions to this rule; frames that may end up in a traceback
-release those objects (decision D69). With this rule and 64 tasks, a get takes as few instructions as with ``gc=False``
-for all types.
+context). ``tests/test_untracked_types.py`` lists the fields that break this rule; frames that may end up in a traceback
+release the objects in these fields (decision D69). With this rule and 64 tasks, a get takes as few instructions as with
+``gc=False`` for all types.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from triclinium_core.shown import total_repr
 
 
 class OpenStream(msgspec.Struct, frozen=True, gc=False):
-    """Connect, then send ``StreamOpened`` or ``StreamLost``. A later ``CloseStream`` may cancel it."""
+    """Connect, then send ``StreamOpened`` or ``StreamLost``. A later ``CloseStream`` may cancel the attempt."""
 
     stream: StreamId
     host: str
@@ -56,7 +56,7 @@ class SendBytes(msgspec.Struct, frozen=True, gc=False):
 class CloseStream(msgspec.Struct, frozen=True, gc=False):
     """Close the stream or stop connecting, then send ``StreamLost`` with the number of bytes handed to the socket.
 
-    Until that event, the requests on an open stream stay pending. The driver sends no other event of the stream.
+    Until that event, the requests on an open stream may stay pending. The driver sends no other event of the stream.
     """
 
     stream: StreamId
@@ -164,7 +164,7 @@ class ReportDecoderFault(msgspec.Struct, frozen=True):
     """Log at ERROR, with the traceback, that a decoder failed on the bytes of a node, which is a defect of the library.
 
     The machine orders this at most once for each pair of decoder and exception type. It closes the connection on which
-    the bytes arrived, unless the connection carries another request.
+    the bytes arrived, except an HTTP connection that carries another request.
     """
 
     stream: StreamId
@@ -172,7 +172,7 @@ class ReportDecoderFault(msgspec.Struct, frozen=True):
     fault: DecoderFault
 
 
-# All actions that a driver of any protocol executes.
+# Actions that a driver executes in every protocol.
 NeutralAction = (
     OpenStream
     | SendBytes

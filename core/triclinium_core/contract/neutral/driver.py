@@ -2,7 +2,7 @@
 
 It keeps the rules that are the same for every event loop: one event at a time, actions in order, one loss for each
 stream and one outcome for each caller, and reading before ``TimePassed``. It performs no I/O. A subclass connects,
-reads, writes, sleeps until the alarm, wakes callers and runs coroutines; ``docs/howto/examples`` has two.
+reads, writes, sleeps until the alarm, wakes callers and runs coroutines; ``docs/howto/examples`` has two subclasses.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ LEVELS: Mapping[ReportLevel, int] = {
 
 
 FATAL = (GeneratorExit, KeyboardInterrupt, SystemExit)
-"""Exceptions that end the call of a strategy, and are never its failure."""
+"""Exceptions of a strategy that the driver raises again, and never treats as a failure of the strategy."""
 
 
 class Log(Protocol):
@@ -81,11 +81,11 @@ class DrivenStream(Protocol):
     """Bytes to write."""
 
     def start(self) -> None:
-        """Connect and call ``Driver.opened``, now or later. A failure raises OSError or ValueError, or calls ``lose``."""
+        """Connect and call ``Driver.opened``, now or later. To fail, raise OSError or ValueError, or call ``lose``."""
         ...
 
     def flush(self) -> None:
-        """Write the bytes of ``outbox``, or begin to. If they are checked and something is readable, do not write."""
+        """Write the bytes of ``outbox``, or begin to. If it ``is_checked`` and something is readable, do not write."""
         ...
 
     def set_paused(self, is_paused: bool, /) -> None:
@@ -136,7 +136,7 @@ class Driver(ABC, Generic[E, A, W, S]):
         self.unread: set[StreamId] = set()
         """Streams that may have more bytes to read."""
         self.is_ended: bool = False
-        """Whether the driver was closed or has failed: the machine gets no more events."""
+        """Whether the driver was closed or has failed. ``feed`` then ignores events."""
         self.alarm_time: float = math.inf
         """Time of the alarm, which may be earlier than the machine's ``wakeup``."""
         self.tokens: Iterator[Token] = map(Token, count(1))
@@ -167,20 +167,20 @@ class Driver(ABC, Generic[E, A, W, S]):
         }
         """Function that executes each type of action; a protocol adds its own."""
 
-    # -- Alarm and tasks, which a subclass implements.
+    # -- Alarm, waiting callers and strategy calls, for a subclass to implement.
 
     def set_alarm(self, time: float) -> None:
-        """Let the alarm ring at ``time``: exhaust ``pass_time`` then. Nothing to do if the subclass reads ``wakeup``."""
+        """Exhaust ``pass_time`` at ``time``. By default, do nothing: a subclass may read ``alarm_time`` instead."""
 
     @abstractmethod
     def wake(self, waiter: W, outcome: object) -> None:
         """Resume a caller with a result, or with an exception to raise. Its task may just have been cancelled."""
 
     def run(self, work: Coroutine[object, None, None], waiter: W | None = None) -> object:
-        """Run a call to a user's strategy. With a waiter, use the context of its caller, and stop at its outcome.
+        """Run a call to a user's strategy.
 
-        By default, the strategy must not wait for anything: its call fails if it does. A subclass with an event loop
-        starts a task.
+        With a waiter, use the context of its caller, and cancel the call once the caller has an outcome. By default,
+        the strategy must not wait for anything: its call fails if it does. A subclass with an event loop starts a task.
         """
         try:
             work.send(None)
@@ -189,7 +189,7 @@ class Driver(ABC, Generic[E, A, W, S]):
             pass
         return None
 
-    # -- Events of the protocol, which a subclass names.
+    # -- Events of the protocol, which a subclass defines.
 
     @abstractmethod
     def submitted(self, event: E | NeutralEvent) -> AbstractSet[Token]:
@@ -202,7 +202,7 @@ class Driver(ABC, Generic[E, A, W, S]):
     # -- Callers, and closing.
 
     def wait(self, waiters: Mapping[Token, W], event: E) -> None:
-        """Feed an event of callers: a submission, or one that requests more. They then wait for ``wake``.
+        """Feed an event of callers: a submission, or a request for more of its outcome. They then wait for ``wake``.
 
         Raises:
             ClosedError: the driver has ended; or the event requests more of a submission that has ended.
@@ -216,7 +216,7 @@ class Driver(ABC, Generic[E, A, W, S]):
         self.feed(event)
 
     def settle(self, token: Token, outcome: object, *, is_last: bool = True) -> None:
-        """Wake the caller of a token, if it still waits. After the last outcome, its token has ended."""
+        """Wake the caller of a token, if it still waits. The last outcome ends the submission."""
         waiter = self.waiters.pop(token, None) if is_last else self.waiters.get(token)
         if waiter is not None:
             self.wake(waiter, outcome)
@@ -237,7 +237,7 @@ class Driver(ABC, Generic[E, A, W, S]):
             return
         abandonments = [self.abandoned(token) for token in self.waiters]
         self._end(ClosedError("the client was closed meanwhile"))
-        # The machine still handles the queued events, then the abandonments: strategies get their permits back.
+        # The machine still handles the queued events, then the abandonments, which release the permits.
         self._events.extend(abandonments)
         self._handle_events()
 
@@ -279,7 +279,7 @@ class Driver(ABC, Generic[E, A, W, S]):
             self._is_feeding = False
 
     def handle(self, event: E | NeutralEvent) -> None:
-        """Handle one event. Only ``feed`` calls this."""
+        """Handle one event. The driver alone calls this, in the order of the events."""
         try:
             actions = self._machine.handle(event, self.now())
         except ArgumentError as mistake:
@@ -301,9 +301,9 @@ class Driver(ABC, Generic[E, A, W, S]):
             self._handlers[type(action)](action)
 
     def pass_time(self) -> Iterator[None]:
-        """Feed ``TimePassed`` after what had arrived before, when the alarm rings. Do nothing if that is under way.
+        """Have the caller read the streams, then feed ``TimePassed``. Do nothing if this is under way already.
 
-        Yields each time that every stream must get an opportunity to be read once.
+        Exhaust the iterator when the alarm rings. At each yield, read once from every stream that has bytes.
         """
         if self._is_passing_time:
             return
@@ -338,7 +338,7 @@ class Driver(ABC, Generic[E, A, W, S]):
     # -- Streams.
 
     def opened(self, number: StreamId, local: object, remote: object) -> None:
-        """Feed that a stream is open. Ignore a lost stream.
+        """Report to the machine that a stream is open. Ignore a lost stream.
 
         Args:
             local: result of ``getsockname`` of the socket; ``remote`` is that of ``getpeername``.
@@ -388,7 +388,7 @@ class Driver(ABC, Generic[E, A, W, S]):
                 raise
             self.feed(StreamLost(action.stream, *loss_of(error), handed_over=0))
 
-    # A stream that is missing from ``streams`` was lost, and the event that reports the loss is queued.
+    # A stream that is missing from ``streams`` was lost, and the event for the loss is queued, or the driver has ended.
 
     def _send(self, action: SendBytes) -> None:
         stream = self.streams.get(action.stream)

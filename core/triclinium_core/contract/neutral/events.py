@@ -28,7 +28,7 @@ def check_nonce(nonce: str) -> None:
     """Raise unless an authentication exchange can send the nonce unchanged.
 
     Raises:
-        ArgumentError: the nonce is not a string of printable ASCII, or has a comma. The message shows no string.
+        ArgumentError: the nonce is not a string of printable ASCII, or has a comma. The message omits the nonce.
     """
     check_type(nonce, "nonce", str)
     # RFC 5802 §7 permits these characters except the space. A driver of a protocol without nonces passes "".
@@ -143,5 +143,5 @@ class StrategyDecided(msgspec.Struct, frozen=True):
     raised: BaseException | None = None
 
 
-# All events that a driver of any protocol sends.
+# Events that a driver feeds in every protocol.
 NeutralEvent = StreamOpened | BytesReceived | StreamLost | TimePassed | StrategyDecided

@@ -1,4 +1,4 @@
-"""Loss causes of Python's exceptions."""
+"""Loss causes for Python exceptions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CAUSES: Mapping[str, LossCause] = {
     "ConnectionRefusedError": LossCause.REFUSED,
     "ConnectionError": LossCause.RESET,
     "OSError": LossCause.UNREACHABLE,
-    # A host name with an empty or overlong label raises UnicodeError, a ValueError, before a look-up.
+    # A host name with an empty or overlong label raises UnicodeError, a ValueError, before a lookup.
     "ValueError": LossCause.NAME_NOT_RESOLVED,
 }
 """Loss cause by the name of an exception class. The first row that matches applies, so specific classes come first.

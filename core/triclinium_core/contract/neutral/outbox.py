@@ -1,19 +1,19 @@
-"""Bytes of one stream between their order and their write, for a driver."""
+"""Bytes of one stream that a driver has not written yet."""
 
 from __future__ import annotations
 
 from collections import deque
 
 WRITE_SIZE_MAX = 256 * 1024
-"""Maximum number of bytes in one write. When a write starts, all its bytes count as handed over and may be applied."""
+"""Maximum number of bytes in one write. When a write starts, all its bytes count as handed over: they may arrive."""
 
 
 class Outbox:
-    """Ordered bytes that are not written yet, and the number of those whose write has started."""
+    """Bytes to write, in order, and the number of bytes whose write has started."""
 
     def __init__(self) -> None:
         self.handed_over: int = 0
-        """Number of bytes whose write has started, as in ``StreamLost``. Add those that are written without waiting."""
+        """Number of bytes whose write has started, as in ``StreamLost``. Add bytes that bypass this outbox."""
         self.size: int = 0
         """Number of bytes that wait."""
         self.is_checked: bool = False
@@ -64,7 +64,7 @@ class Outbox:
         return data
 
     def clear(self) -> None:
-        """Drop the waiting bytes and all later ones, because the stream is lost: after a gap, nothing may be written."""
+        """Drop the waiting bytes and all later ones, because the stream is lost: no bytes may follow the gap."""
         self._pieces.clear()
         self.size = 0
         self.is_checked, self._is_lost = False, True

@@ -1,8 +1,8 @@
 """Heap of timers, each with a kind and a subject, and the time of the next timer.
 
-Cancelling a timer releases its subject immediately, but leaves its time in the heap. ``Timers`` skips the times of
+Cancelling a timer releases its subject immediately, but may leave its time in the heap. ``Timers`` skips the times of
 cancelled timers, and sweeps them out of a heap of more than ``SWEEP_SIZE_MIN`` entries when they outnumber the live
-timers. The size of a large heap is therefore proportional to the number of live timers.
+timers. A large heap therefore grows only with the number of live timers.
 """
 
 from __future__ import annotations

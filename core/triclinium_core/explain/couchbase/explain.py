@@ -1,8 +1,7 @@
 """Explanation of the decision on one failure of a Couchbase request.
 
 ``explain`` contains no retry rules. It passes the failure to a ``RetryMachine``, as the client does, and describes the
-machine's actions. It looks up the tables itself only for the idempotency of the request and for the words of the
-explanation.
+machine's actions. It looks up the tables itself only for the idempotence of the request and to describe the decision.
 
 Source: SDK-RFC 0049, SDK-RFC 0013.
 """
@@ -140,9 +139,8 @@ def _require_unsent_reason(service: Service, event: type[SocketClosed | Dispatch
 def explain(case: CouchbaseCase) -> Explanation:
     """Return the outcome of the request of ``case`` and its reasons, by running the client's own retry machine.
 
-    The strategy decides as in the client. If one of this package's stateless strategies refuses, ``explain`` calls it
-    again to find the reason. If a token strategy does not permit the previous retries, InvalidArgumentException is
-    raised.
+    The strategy decides as in the client. If a stateless strategy of this package refuses, ``explain`` may call it
+    again to find the reason. Raise InvalidArgumentException if a token strategy does not permit the previous retries.
     """
     idempotent, idempotent_clause = _idempotency(case)
     recorder = _recorder(case)

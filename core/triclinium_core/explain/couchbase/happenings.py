@@ -22,7 +22,7 @@ BAD_REQUEST = 400
 
 @dataclass(frozen=True, slots=True)
 class KvAnswer:
-    """Response of a KV node with this status. ``error_map_entry`` is the status's entry in the node's error map."""
+    """Response of a key-value node. ``error_map_entry`` is the entry for ``status`` in the node's error map."""
 
     status: int
     error_map_entry: couchbase.ErrorMapEntry | None = None
@@ -38,7 +38,7 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """Response of query or analytics with this error as the first in its body.
+    """Response of the query or analytics service with this error as the first in its body.
 
     ``http_status`` may be None, because the error alone determines the decision.
     """

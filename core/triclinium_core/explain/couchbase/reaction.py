@@ -45,7 +45,7 @@ def put_to_machine(
     Args:
         happened: the response or failure.
         annotation: the request.
-        now: its instant, in seconds.
+        now: instant of the response or failure, in seconds.
         rng: random source for jittered delays.
         retry_attempts: number of previous retries.
         first_failure_at: instant of the first failure, in seconds.

@@ -25,7 +25,7 @@ class RecordedTokens:
         self.shown: FailedAttemptError | None = None
         """Last error that the strategy received; None if it received no error."""
         self.before: int | None = None
-        """Tokens in the quota before the last request for a retry; None without a quota or such a request."""
+        """Units in the quota before the last request for a retry; None without a quota or such a request."""
 
     def tokens(self) -> Permit:
         """Return the permit of a request, with its first token acquired."""
@@ -35,7 +35,7 @@ class RecordedTokens:
 
     @property
     def available(self) -> int | None:
-        """Tokens in the quota; None if the strategy has no quota."""
+        """Units in the quota; None if the strategy has no quota."""
         strategy = self._strategy
         return strategy.available_quota(self.scope) if isinstance(strategy, StandardRetryStrategy) else None
 

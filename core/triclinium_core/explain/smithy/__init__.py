@@ -1,1 +1,1 @@
-"""Explanation of the attempts of operations with a Smithy strategy, which gets the responses to the attempts."""
+"""Explanation of the attempts that a Smithy strategy permits, given the responses to them."""

@@ -3,7 +3,7 @@
 ``explain`` contains no retry rules. It passes the responses to a strategy, the object that clients share, and describes
 the results.
 
-Source: the Smithy Python retry design; decisions S2 to S8.
+Source: the Smithy Python retry design; decisions S2 to S9.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SmithyCase:
 
 
 def explain(case: SmithyCase) -> Explanation:
-    """Return the attempts and the outcome of each operation, and the number of tokens left in the quota, if any."""
+    """Return the attempts and the outcome of each operation, and the number of units left in the quota, if any."""
     quota = case.strategy if isinstance(case.strategy, StandardRetryStrategy) else None
 
     def available() -> int | None:

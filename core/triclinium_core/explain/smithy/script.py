@@ -63,7 +63,7 @@ class PlayedAttempt:
     Args:
         delay: seconds of waiting before the attempt.
         response: response to the attempt.
-        available: tokens in the quota after the attempt; None without a quota.
+        available: units in the quota after the attempt; None without a quota.
         next_delay: seconds until the next attempt; None without one.
         refusal: reason that the strategy gave for refusing another attempt; None for a success or a retry.
     """
@@ -90,7 +90,7 @@ def play(
     Args:
         strategy: synchronous strategy.
         responses: one or more responses.
-        available: function that returns the number of tokens in the strategy's quota, or None without a quota.
+        available: function that returns the number of units in the strategy's quota, or None without a quota.
         retry_after: delay that every error requests, in seconds; None for none.
         wait: function that gets the delay before each attempt, in seconds, to advance a clock; None without a clock.
     """

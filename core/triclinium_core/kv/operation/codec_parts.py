@@ -32,7 +32,7 @@ class Dialect:
     """Whether the server is a plain memcached, which supports only the basic opcodes and header (decision C27)."""
     compression: bool = True
     json_datatype: int = field(init=False)
-    """Datatype of a JSON value; 0 if the server did not grant the feature."""
+    """Datatype of a JSON value; 0 if the server did not grant ``HelloFeature.JSON``."""
     deflates: bool = field(init=False)
     """Whether the client may send values compressed with snappy."""
 
@@ -51,7 +51,7 @@ class Body(msgspec.Struct, frozen=True):
     document: Mapping[str, object] | None = None
     """Value as a JSON object to which the encoder adds the collection id. None if ``value`` is the complete value."""
     needs: tuple[tuple[HelloFeature, str], ...] = ()
-    """Features that options of the operation require, each with the option."""
+    """Features that the operation needs, each with the name of the operation or option that needs it."""
 
 
 class Payload(Enum):

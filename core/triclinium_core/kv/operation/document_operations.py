@@ -90,7 +90,7 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
 
 
 class Noop(Operation, frozen=True, gc=False):
-    """Request without effect, for keep-alive, canary and ping."""
+    """Request without effect, whose response shows that the client has a ready connection."""
 
     name: ClassVar[str] = "noop"
     opcode: ClassVar[Opcode] = Opcode.NOOP
@@ -110,8 +110,8 @@ class DocumentOperation(Operation, frozen=True, gc=False):
             or not (key.isascii() and 0 < len(key) <= KEY_SIZE_MAX_IN_COLLECTION)
             or type(self.keyspace) is not Keyspace
         ):
-            # Run the full checks only now: they raise if an argument is invalid. For every key, they would add three
-            # calls (``python -m tests.bench --only calls``) and 2700 instructions (callgrind) to a get.
+            # Run the full checks only if a quick check fails: for every key, they would add three calls (``python -m
+            # tests.bench --only calls``) and 2700 instructions (callgrind) to a get.
             Operation.__post_init__(self)
             validation.check_key(key, in_default_collection=self.keyspace.is_default_collection)
 
@@ -242,7 +242,7 @@ class Remove(Mutation, frozen=True, gc=False):
 
 
 class Store(Mutation, frozen=True, gc=False):
-    """Base of the operations that write a complete document. A ``cas`` of 0 matches any version."""
+    """Base of the operations that write a complete document. Only ``Replace`` accepts a ``cas``."""
 
     cas: ClassVar[Cas] = Cas(0)
 

@@ -49,7 +49,7 @@ def check_durability(value: object) -> DurabilityLevel:
     if not isinstance(value, DurabilityLevel):
         names = ", ".join(level.name for level in DurabilityLevel)
         raise errors.InvalidArgumentException(
-            f"durability={shown(value)} must be one of DurabilityLevel: {names}", parameter="durability"
+            f"durability={shown(value)} must be a DurabilityLevel: {names}", parameter="durability"
         )
     return value
 

@@ -40,7 +40,7 @@ def read_failure(operation: Operation, frame: Frame, node: str) -> KvResponse:
 
 
 def _error_of(operation: Operation, status: int) -> type[errors.CouchbaseException] | None:
-    """Return the exception for a failure whose status alone does not determine the exception; None otherwise."""
+    """Return the exception class for a failure whose status alone does not determine it; None otherwise."""
     inserts = isinstance(operation, MutateIn) and operation.store_semantics is StoreSemantics.INSERT
     # RFC 0053 §MutateIn, notes: KEY_EXISTS means a CAS mismatch only if a CAS was sent, and INSERT sends none.
     return errors.DocumentExistsException if inserts and status == Status.KEY_EXISTS else None

@@ -6,8 +6,8 @@ The driver of a ``FanOut`` waits and submits operations. It decides nothing:
 
 1. Call ``next_operations`` at the start, after each ``settled`` and ``take``, and when ``wakeup`` is reached. Submit
    the operations that it returns, and pass the outcome of each to ``settled``.
-2. To get the next items, call ``take``. If it returns no item, call it again after the next ``settled``. Once
-   the call ``is_over``, raise its ``failure``, or report the end.
+2. To get the next items, call ``take``. If it returns no item and the call ``is_over``, raise its ``failure``, or
+   report the end. If the call is not over, call ``take`` again after the next ``settled``.
 3. When the call ``is_over``, or the caller wants no more items, abandon the open operations. If an operation has
    completed before it was abandoned, pass its outcome to ``settled``. Then call ``close`` once, submit the operations
    that it returns, and abandon them immediately, because no caller waits for them.

@@ -30,7 +30,7 @@ MANIFEST_UID_MAX = COUNTER_MAX
 class Inquiry(msgspec.Struct, frozen=True):
     """Base of all inquiries. The constructors raise InvalidArgumentException if an argument is invalid.
 
-    ``name`` is the name of the inquiry in errors and reports.
+    ``name`` is the name of the inquiry in errors and telemetry.
     """
 
     name: ClassVar[str] = ""
@@ -106,7 +106,7 @@ class WaitUntilReady(Inquiry, frozen=True):
 
 
 class WaitForNodes(Inquiry, frozen=True):
-    """Wait until every key-value node in the bucket's map serves the bucket, at most for the management timeout.
+    """Wait until every key-value node in the bucket's map serves the bucket, for at most the management timeout.
 
     This is the last step of a call that has changed the cluster, for example the scopes of a bucket. The wait is not
     idempotent: if it is abandoned, its error states that the change may have been applied.
@@ -146,8 +146,8 @@ def check_service_types(value: Collection[Service] | None) -> None:
     is_several = isinstance(value, Collection) and not isinstance(value, str)
     if value is not None and not (is_several and value and all(isinstance(each, Service) for each in value)):
         raise errors.InvalidArgumentException(
-            f"service_types={shown(value)} must be one or more of triclinium.Service, such as [Service.KV], or None for "
-            "all",
+            f"service_types={shown(value)} must be a list or set of one or more services, such as [Service.KV], or None"
+            " for all",
             parameter="service_types",
         )
 

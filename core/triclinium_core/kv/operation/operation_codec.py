@@ -167,7 +167,7 @@ def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Resu
         return CODECS[type(operation)].decode(operation, frame, vbucket)
     except (struct.error, MalformedOutcomes) as error:
         raise MalformedResponse(
-            f"invalid body, with {len(frame.extras)} bytes of extras and {len(frame.value)} of value: {error}"
+            f"invalid body (size of the extras: {len(frame.extras)}, of the value: {len(frame.value)}): {error}"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Reports on the health of a cluster: the results of ``ping`` and ``diagnostics``. Durations are seconds.
+"""Reports on the health of a cluster: results of pings, waits and diagnostics. Durations are seconds.
 
 Source: SDK-RFC 0061.
 """
@@ -21,14 +21,14 @@ JSON_NAMES: Mapping[Service, str] = {**{service: service.value for service in Se
 
 @unique
 class ClusterState(Enum):
-    """Reachability of a cluster."""
+    """Reachability of a cluster. In a wait, the endpoints of HTTP services count too."""
 
     ONLINE = "online"
     """All connections to every node are ready."""
     DEGRADED = "degraded"
     """At least one connection is ready, but not all."""
     OFFLINE = "offline"
-    """No connection is ready."""
+    """No connection is ready or, in a wait, none of the endpoints of a service has responded."""
 
 
 @unique

@@ -60,7 +60,7 @@ class GetResult(msgspec.Struct, frozen=True):
         """Return the document converted to ``as_type`` in one pass.
 
         Raises:
-            DecodingFailureException: the document does not fit ``as_type``.
+            DecodingFailureException: the document cannot be decoded as ``as_type``.
         """
         return self.transcoder.decode(self.data, self.flags, as_type)
 
@@ -100,7 +100,7 @@ class CounterResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
-    """Success of an operation without a result, such as an unlock or the client's own NOOP."""
+    """Success of an operation without a result, such as an unlock or a NOOP."""
 
 
 class LookupInResult(msgspec.Struct, frozen=True):
@@ -123,7 +123,7 @@ class LookupInResult(msgspec.Struct, frozen=True):
 
         Raises:
             InvalidArgumentException: no spec has this index.
-            PathNotFoundException: the path does not exist. Each other failure of a path has a different exception.
+            PathNotFoundException: the path does not exist. Other failures of a path raise other exceptions.
             DecodingFailureException: the value does not fit ``as_type``.
         """
         if self._spec(index).opcode is PathOpcode.EXISTS:
@@ -139,7 +139,7 @@ class LookupInResult(msgspec.Struct, frozen=True):
 
         Raises:
             InvalidArgumentException: no spec has this index.
-            PathMismatchException: the path does not fit the document. Each other failure has a different exception.
+            PathMismatchException: the path does not fit the document. Other failures raise other exceptions.
         """
         self._spec(index)
         status = self.outcomes[index][0]
@@ -214,7 +214,7 @@ class ScanResult(msgspec.Struct, frozen=True):
     expiry: int = 0
     """Unix time at which the document expires, in seconds; 0 for never, or if only ids were requested."""
     stored: bytes | None = None
-    """The stored bytes as received; None if only ids were requested."""
+    """The stored bytes, compressed if ``is_deflated``; None if only ids were requested."""
     is_deflated: bool = False
     """Whether ``stored`` is still a snappy block, which each access to ``data`` inflates."""
 
@@ -239,7 +239,7 @@ class ScanResult(msgspec.Struct, frozen=True):
         """The document, decoded by its transcoder.
 
         Raises:
-            DecodingFailureException: the transcoder cannot decode the stored bytes.
+            DecodingFailureException: the stored bytes cannot be inflated or decoded.
             InvalidArgumentException: only ids were requested.
         """
         return self.content_as(object)
@@ -253,7 +253,7 @@ class ScanResult(msgspec.Struct, frozen=True):
         """Return the document converted to ``as_type`` in one pass.
 
         Raises:
-            DecodingFailureException: the document does not fit ``as_type``.
+            DecodingFailureException: the document cannot be decoded as ``as_type``.
             InvalidArgumentException: only ids were requested.
         """
         data = self.data

@@ -24,7 +24,7 @@ class BucketMap:
     """Map of one bucket.
 
     Args:
-        nodes: address of each server in the map; None for an unreachable server.
+        nodes: address of each server in the map; None for an unreachable one, which has no address in ``network``.
         holders: for each vbucket, the indexes in ``nodes`` of the active node and of the replicas; ``NO_NODE`` for a
             missing copy.
         here: address of the node that sent the map; None if unknown.
@@ -135,7 +135,7 @@ def addresses_of(
 
 
 def parse_server(server: str) -> Address | None:
-    """Return the address in ``host:port``, the form in server lists. Return None for a string in another form."""
+    """Return the address from ``host:port``, the form in server lists. Return None for a string in another form."""
     host, _, digits = server.rpartition(":")
     port = int(digits) if _PORT.fullmatch(digits) is not None else 0
     return Address(host.removeprefix("[").removesuffix("]"), port) if host and 1 <= port <= PORT_MAX else None

@@ -56,7 +56,7 @@ class NoVBucketsYet(MalformedClusterConfig):
 
 
 class AlternateAddress(msgspec.Struct, frozen=True, rename="camel"):
-    """Address of a node in another network. Without ``ports``, the ports of the default network apply."""
+    """Address of a node in a network other than ``default``. Without ``ports``, the ports of ``default`` apply."""
 
     hostname: str
     ports: dict[str, int] | None = None
@@ -104,7 +104,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
         return known_capabilities(BucketCapability, self.bucket_capabilities)
 
     def service_can(self, service: str) -> frozenset[ClusterCapability]:
-        """Return the capabilities of a service of the cluster, by its name in configs, such as ``n1ql``."""
+        """Return the capabilities of a service. ``service`` is its name in configs, such as ``n1ql``."""
         return known_capabilities(ClusterCapability, self.cluster_capabilities.get(service, ()))
 
     @property
@@ -206,7 +206,7 @@ def _check_hosts(config: ClusterConfig) -> None:
     # Refuse an unprintable host: logs contain the hosts of nodes, and a line break in a host would forge a log line.
     unprintable = next((host for host in hosts if not host.isprintable()), None)
     if unprintable is not None:
-        raise MalformedClusterConfig(f"host {unprintable!r} has characters that cannot be printed")
+        raise MalformedClusterConfig(f"host {unprintable!r} has a character that cannot be printed")
 
 
 def _check_bucket_config(config: ClusterConfig) -> None:

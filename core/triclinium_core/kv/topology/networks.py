@@ -1,4 +1,4 @@
-"""Choice of the network in which the client uses the addresses of the nodes.
+"""Choice of the network whose addresses the client uses.
 
 A config may list several addresses of a node: its internal address in the network ``default``, and alternate addresses
 in networks that the administrator names, usually ``external``. A client uses one network. By default, this is the

@@ -1,4 +1,4 @@
-"""Canonical addresses of nodes, for a client that uses their addresses in another network.
+"""Canonical addresses of nodes, for a client that uses their addresses in a network other than ``default``.
 
 Source: SDK-RFC 0067 "Attribute: Remote Hostname/IP", which requires the canonical address; the field
 ``alternateAddresses`` of cluster configs.

@@ -1,6 +1,6 @@
 """Options in the query part of a connection string: the field that each option sets, and the parser of its value.
 
-Source: SDK-RFC 0011 "General Design". The Couchbase clients share the names of the options.
+Source: SDK-RFC 0011 "General Design". Many of the names are those of other Couchbase clients.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_seconds(text: str) -> float:
     """Return the number of seconds in a duration with a unit, such as ``10s``; infinity for ``inf``.
 
     Raises:
-        ValueError: ``text`` is not a duration. The message continues a sentence that starts with ``text``.
+        ValueError: ``text`` is not a valid duration. The message continues a sentence that starts with ``text``.
     """
     if text == ENDLESS:
         return math.inf
@@ -113,7 +113,7 @@ class StringOption:
 
 
 def name_of_timeout(field: str) -> str:
-    """Return the name of a ``TimeoutOptions`` field in connection strings and, in upper case, in the environment."""
+    """Return the option name for a ``TimeoutOptions`` field. Environment variables end with this name in upper case."""
     return field if field.endswith(("_interval", "_floor")) else f"{field}_timeout"
 
 

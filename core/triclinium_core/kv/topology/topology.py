@@ -34,7 +34,7 @@ class TopologyNode(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Unique name of the node: ``host:port``, or the host alone without a port in ``_NAMING_PORTS``."""
+        """Unique name of the node: ``host:port``, or the host alone if the node has no port in ``_NAMING_PORTS``."""
         port = next((self.ports[service] for service in _NAMING_PORTS if service in self.ports), None)
         return self.host if port is None else str(Address(self.host, port))
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 
 XATTR_SIZE_MAX = 1024 * 1024
-"""Maximum size of extended attributes in bytes. They share the field with the value, but do not count towards the size
-limit of the document."""
+"""Maximum size of extended attributes in bytes. They precede the document in the value of a frame, but do not count
+towards the size limit of the document."""
 
 INFLATED_SIZE_MAX = VALUE_SIZE_MAX + XATTR_SIZE_MAX
 
 DEFLATE_SIZE_MIN = 32
-"""Minimum size in bytes of a value that the client compresses, because shorter values hardly shrink. All Couchbase
-clients use this bound."""
+"""Minimum size in bytes of a value that the client compresses, because shorter values hardly shrink. Other Couchbase
+clients use the same bound."""
 
 DEFLATE_RATIO_MAX = 0.83
-"""Maximum ratio of compressed to original size. Above it, the client sends the value uncompressed. All Couchbase
-clients use this bound."""
+"""Maximum ratio of compressed to original size. Above it, the client sends the value uncompressed. Other Couchbase
+clients use the same bound."""
 
 _COPY_OUTPUT_MAX, _COPY_INPUT_MIN = 64, 3
 """Sizes in bytes of the densest element of the format: three bytes, which repeat 64 earlier bytes."""
@@ -64,7 +64,7 @@ def inflated_size(data: bytes) -> int:
 
 
 def _impossible_size(size: int, data: bytes) -> MalformedCompression:
-    """Return the error for a size that exceeds the largest value, or to which the block cannot inflate.
+    """Return the error for a size that exceeds the maximum, or to which the block cannot inflate.
 
     The caller raises the error before inflation, so an announced size alone never allocates memory.
     """

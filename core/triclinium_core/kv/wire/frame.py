@@ -19,7 +19,7 @@ _CLIENT_REQUEST = int(Magic.CLIENT_REQUEST)
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """One complete frame as received. A compressed value is still compressed.
+    """One complete frame. As received, a compressed value is still compressed.
 
     ``status`` is the vbucket if the frame is a request. ``framing_extras`` is empty unless the magic is flexible. All
     bits of ``cas`` are set if the document is locked.

@@ -94,7 +94,7 @@ class FrameBuffer:
         return frames
 
     def _scan_pending(self, size: int) -> list[int]:
-        """Return the headers of the complete frames in the first ``size`` bytes. Without one, keep the bytes."""
+        """Return the headers of the complete frames in the first ``size`` bytes. Without a frame, keep the bytes."""
         try:
             fields = self._scanner.scan(0, size)
         except MalformedFrame as error:

@@ -1,7 +1,7 @@
 """Framing extras: small numbered pieces of information between header and extras of a flexible frame.
 
-Layout: each piece begins with a byte with the identifier in the high nibble and the size in the low nibble. A nibble of
-15 is an escape: the number is 15 plus the value of one more byte. The escape byte of the identifier precedes the escape
+Layout: the first byte of a piece has the identifier in the high nibble and the size in the low nibble. A nibble of 15
+is an escape: the number is 15 plus the value of one more byte. The escape byte of the identifier precedes the escape
 byte of the size. The content follows.
 
 Source: kv_engine docs/BinaryProtocol.md, 'Request header with "flexible framing extras"';
@@ -92,7 +92,7 @@ def parse_framing_extras(data: bytes) -> Mapping[int, bytes]:
             position += 1
         if position + size > end:
             raise MalformedFramingExtras(
-                f"piece {identifier} announces {size} bytes, but {end - position} are left", start
+                f"piece {identifier} announces the size {size}; the remaining size is {end - position}", start
             )
         pieces[identifier] = data[position : position + size]
         position += size
@@ -103,7 +103,7 @@ def encode_framing_extras(pieces: Mapping[int, bytes]) -> bytes:
     """Return the framing extras with these pieces, in order, for ``encode_request`` and ``encode_response``.
 
     Raises:
-        ValueError: an identifier or a size exceeds what nibble and escape byte can express.
+        ValueError: an identifier or a size exceeds what a nibble and an escape byte can express.
     """
     encoded = bytearray()
     for identifier, content in pieces.items():

@@ -77,7 +77,7 @@ class MalformedFrame(ValueError):
 def scan_headers(buffer: bytes | bytearray | memoryview, start: int, end: int) -> list[int]:
     """Return ten unsigned integers for every complete frame in ``buffer[start:end]``, in the order of the frames.
 
-    Layout: flat, big-endian on the wire:
+    Layout, in a flat list:
     ``[magic, opcode, status, datatype, opaque, cas, extras_start, key_start, value_start, frame_end] * n``.
     The status of a request is its vbucket. Offsets count from the start of the buffer. The framing extras are
     ``[frame_start + 24, extras_start)``. Each frame starts at the end of the previous frame. The result does not
@@ -91,7 +91,7 @@ def scan_headers(buffer: bytes | bytearray | memoryview, start: int, end: int) -
 
     Raises:
         MalformedFrame: the first frame is invalid. If a later frame is invalid, the result ends before that frame.
-        ValueError: ``start`` or ``end`` is outside the buffer.
+        ValueError: ``start`` or ``end`` is outside the buffer, or ``start`` is greater than ``end``.
 
     Source: kv_engine docs/BinaryProtocol.md, "Packet Structure".
     """

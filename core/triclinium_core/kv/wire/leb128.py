@@ -49,5 +49,5 @@ def decode_unsigned(data: bytes) -> tuple[int, int]:
             raise MalformedLeb128(f"{value} has more than 32 bits")
         return value, position + 1
     if len(data) < SIZE_MAX:
-        raise MalformedLeb128(f"the number is cut short after {len(data)} bytes")
+        raise MalformedLeb128(f"the number is cut short at offset {len(data)}")
     raise MalformedLeb128(f"the number has more than {SIZE_MAX} bytes, the maximum for 32 bits")

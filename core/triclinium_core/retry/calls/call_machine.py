@@ -28,8 +28,8 @@ from triclinium_core.shown import total_repr
 T = TypeVar("T")
 
 RECORDS_MAX = 100
-"""Maximum number of failed attempts of a call that the machine records. It keeps the latest ones. A limit is necessary,
-because a strategy may permit any number of attempts, and each record keeps an error."""
+"""Maximum number of failed attempts that the machine records before the last one. It keeps the latest. A limit is
+necessary, because a strategy may permit any number of attempts, and each record keeps an error."""
 
 
 class Sleep(NamedTuple):
@@ -64,7 +64,7 @@ def first_delay(terms: CallTerms[T], token: RetryToken) -> float:
 
 
 def refuse_first(refusal: Exception) -> None:
-    """Return if ``refusal`` is a ``RetryError``, so that the call makes one attempt without a token.
+    """Accept ``refusal`` if it is a ``RetryError``: the first attempt is then made without a token.
 
     Raises:
         Exception: ``refusal``, if it is not a ``RetryError``.
@@ -174,7 +174,7 @@ class CallMachine:
         self._records, self._error = [], None
 
     def grant(self, token: RetryToken, *, now: float, deadline: float) -> Sleep | GiveUp:
-        """Return the decision after an asynchronous strategy returned ``token``.
+        """Return the decision after the strategy has returned ``token``.
 
         Raises:
             ArgumentError: ``token`` is invalid.

@@ -118,7 +118,7 @@ def attach(earlier: Sequence[AttemptRecord], last: AttemptRecord, *, ended: floa
         error.__dict__[_KEY] = story
         _replace_notes(error, before.notes if before is not None else (), story.notes)
     except Exception:
-        # The error may have any class of the user, which may refuse attributes or notes.
+        # The error may be of a user's class, which may refuse attributes or notes.
         return
 
 

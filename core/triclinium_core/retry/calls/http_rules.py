@@ -39,7 +39,7 @@ class StatusRule(NamedTuple):
     reason: str
     """Meaning of the status."""
     is_throttling: bool = False
-    """Whether the server requests a lower rate. A retry then waits longer and takes less from the strategy's quota."""
+    """Whether the server requests a lower rate. A strategy may then use a longer delay and another quota cost."""
     is_timeout: bool = False
     """Whether the server reports a timeout."""
 
@@ -114,7 +114,7 @@ class HttpRetryRules:
         for method in _members("methods", methods, 'a set of methods such as {"GET", "HEAD"}'):
             if not (isinstance(method, str) and method.isupper() and _METHOD_SIGNS.issuperset(method)):
                 raise ArgumentError(
-                    f"methods contains {shown(method)}; each must be a string in capitals, such as 'GET'",
+                    f"methods contains {shown(method)}; each must be the name of a method in capitals, such as 'GET'",
                     parameter="methods",
                 )
         for status in _members("statuses", statuses, "a set of statuses such as {429, 503}"):

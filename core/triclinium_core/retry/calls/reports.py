@@ -12,7 +12,7 @@ class RetryScheduled(NamedTuple):
     """Report that an attempt failed and another one will follow."""
 
     name: str
-    """Name of the operation, such as ``upsert``; for a call, the name that the caller chose or the function's name."""
+    """Name of the operation, such as ``upsert``, or of the call."""
     attempt: int
     """Number of the attempt that failed; 1 is the first."""
     delay: float
@@ -20,7 +20,7 @@ class RetryScheduled(NamedTuple):
     error: Exception | None
     """Error that the attempt raised; None if its result was not accepted, and for operations, which have ``reason``."""
     token_scope: str | None
-    """Token scope of the call or operation, which selects the quota; None is also a scope."""
+    """Token scope of the call, which selects the quota; None is also a scope. Always None for an operation."""
     reason: str | None = None
     """Name of the ``RetryReason`` for which an operation failed; None for calls."""
 
@@ -33,7 +33,7 @@ class RetryGivenUp(NamedTuple):
     """Report that an attempt failed and was the last. The caller receives its error or its result."""
 
     name: str
-    """Name of the operation, such as ``upsert``; for a call, the name that the caller chose or the function's name."""
+    """Name of the operation, such as ``upsert``, or of the call."""
     attempt: int
     """Number of the attempt that failed; 1 is the first."""
     ending: RetryEnding
@@ -41,7 +41,7 @@ class RetryGivenUp(NamedTuple):
     error: Exception | None
     """Error that the attempt raised; None if its result was not accepted."""
     token_scope: str | None
-    """Token scope of the call or operation, which selects the quota; None is also a scope."""
+    """Token scope of the call, which selects the quota; None is also a scope. Always None for an operation."""
     reason: str | None = None
     """Name of the ``RetryReason`` for which an operation failed last; None for calls."""
 
@@ -53,11 +53,11 @@ class RetrySucceeded(NamedTuple):
     """Report that an attempt succeeded after earlier attempts had failed. There is no report if the first succeeds."""
 
     name: str
-    """Name of the operation, such as ``upsert``; for a call, the name that the caller chose or the function's name."""
+    """Name of the operation, such as ``upsert``, or of the call."""
     attempt: int
     """Number of the attempt that succeeded, at least 2."""
     token_scope: str | None
-    """Token scope of the call or operation, which selects the quota; None is also a scope."""
+    """Token scope of the call, which selects the quota; None is also a scope. Always None for an operation."""
 
     def __str__(self) -> str:
         return f"{self.name} succeeded at attempt {self.attempt}"

@@ -75,7 +75,7 @@ class CallTerms(Generic[T]):
     def abandon(self, token: smithy.RetryToken | None) -> None:
         """Release the token of an attempt that will not be made, if the strategy has a synchronous ``abandon``.
 
-        Suppress exceptions of the strategy, because a caller that abandons an attempt has another error to report.
+        Suppress exceptions of the strategy, because a caller that abandons an attempt has another outcome to report.
         """
         abandon(self.strategy, token)
 
@@ -105,7 +105,7 @@ def _check_strategy(strategy: smithy.AnyRetryStrategy) -> bool:
 def abandon(strategy: smithy.AnyRetryStrategy, token: smithy.RetryToken | None) -> None:
     """Release the token of an attempt that will not be made, if ``strategy`` has a synchronous ``abandon``.
 
-    Suppress exceptions of the strategy, because a caller that abandons an attempt has another error to report.
+    Suppress exceptions of the strategy, because a caller that abandons an attempt has another outcome to report.
     """
     take_back = getattr(strategy, "abandon", None)
     if take_back is not None and token is not None and not inspect.iscoroutinefunction(take_back):

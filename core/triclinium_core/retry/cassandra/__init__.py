@@ -1,4 +1,4 @@
-"""Retries as in the Cassandra Java driver: a policy returns a verdict on each failure.
+"""Retries as in the Cassandra Java driver: a policy returns verdicts on failures.
 
 This package imports only the standard library and other modules of the core. ``consistency`` has the consistency levels
 and ``errors`` the errors. ``verdicts`` has the verdicts, ``policy`` the interface of a policy, and ``policies`` the

@@ -48,7 +48,7 @@ class ExecutionInfo:
     """
 
     coordinator: Hashable
-    """Node that sent the result or caused the raised error; None if there is no such node."""
+    """Node whose result or error ended the request; None if there is no such node."""
     errors: tuple[tuple[Hashable, CassandraError], ...]
     """Errors of all executions after which the request continued, as pairs of node and error, in order. The tuple has
     neither the error that carries this summary nor an error that the policy ignored."""
@@ -104,7 +104,7 @@ class CoordinatorError(CassandraError):
     """
 
     code: int = NO_CODE
-    """Error code on the wire, 32 bits; ``NO_CODE`` for an error of no known code that was not read from a response."""
+    """Error code on the wire, 32 bits; ``NO_CODE`` if the class has no code and no response has set one."""
     message: str = ""
     """Message of the node, unchanged."""
     fields: Mapping[str, object] = MappingProxyType({})

@@ -78,7 +78,7 @@ class DefaultRetryPolicy(_ShippedPolicy):
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return RETRY_SAME, once, if enough replicas responded, but the one that should send the data did not."""
+        """Return RETRY_SAME before the first retry if enough replicas responded, but none of them with the data."""
         errors.check_read(consistency, block_for, received, data_present)
         check_integer(retry_count, "retry_count")
         return (
@@ -88,7 +88,7 @@ class DefaultRetryPolicy(_ShippedPolicy):
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return RETRY_SAME, once, for a batch log, because the coordinator then selects live replicas for it."""
+        """Return RETRY_SAME for a batch log before the first retry: the coordinator then selects live replicas for it."""
         errors.check_write(consistency, write_type, block_for, received)
         check_integer(retry_count, "retry_count")
         return verdicts.RETRY_SAME if retry_count == 0 and write_type is WriteType.BATCH_LOG else verdicts.RETHROW
@@ -96,7 +96,7 @@ class DefaultRetryPolicy(_ShippedPolicy):
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return RETRY_NEXT, once, because the coordinator itself may be isolated from the replicas."""
+        """Return RETRY_NEXT before the first retry, because the coordinator itself may be isolated from the replicas."""
         errors.check_unavailable(consistency, required, alive)
         check_integer(retry_count, "retry_count")
         return verdicts.RETRY_NEXT if retry_count == 0 else verdicts.RETHROW
@@ -145,7 +145,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return a retry, once: at a level that the responses satisfy, or at the same level if only data is missing."""
+        """Return a first retry: at a level that the responses satisfy, or at the same level if only data is missing."""
         errors.check_read(consistency, block_for, received, data_present)
         check_integer(retry_count, "retry_count")
         if retry_count > 0 or consistency.is_serial:
@@ -157,7 +157,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return, once, IGNORE for an acknowledged SIMPLE or BATCH, or a retry for UNLOGGED_BATCH or BATCH_LOG."""
+        """Return the verdict that the table in the docstring of the class has for the type of the write."""
         errors.check_write(consistency, write_type, block_for, received)
         check_integer(retry_count, "retry_count")
         if retry_count > 0:
@@ -177,7 +177,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return a retry, once: at a level that live replicas satisfy, or for a serial level on the next node."""
+        """Return a first retry: at a level that live replicas satisfy, or for a serial level on the next node."""
         errors.check_unavailable(consistency, required, alive)
         check_integer(retry_count, "retry_count")
         if retry_count > 0:

@@ -40,7 +40,7 @@ class RetryPolicy(Protocol):
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> RetryVerdict:
-        """Return the verdict on a write not acknowledged in time. Called for idempotent statements only.
+        """Return the verdict on a write that timed out. Called for idempotent statements only.
 
         Args:
             block_for: number of acknowledgements that the level needs.

@@ -1,7 +1,7 @@
 """Adapters that give a Couchbase strategy the interface of a token strategy, so that it can retry any function.
 
-The token holds the state of one call. The adapter passes each failed attempt to the strategy as a failed request. The
-retry reason comes from the context of the error if there is one. Otherwise it is
+The token holds the state of one call. The adapter passes each failed attempt to the strategy as a failed request. If
+the context of the error has a refused retry reason, the request has the same one. Otherwise its reason is
 ``SERVICE_RESPONSE_CODE_INDICATED``, the RFC's reason for a service whose response permits a retry, or ``UNKNOWN``.
 
 Source: SDK-RFC 0049 "Accessible Context in the RetryStrategy"; decision T9.

@@ -71,7 +71,7 @@ class _PermitBase:
         self._is_made = False
         self._is_over = False
         self.obstacle: str | None = None
-        """Why the first attempt has not been made, as text for an error; None if the strategy does not delay it."""
+        """Reason, as text for an error, why the first attempt was not made; None if the strategy does not delay it."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -180,7 +180,7 @@ class Permit(_PermitBase):
     def acquire(self) -> float:
         """Acquire the first token. Return the seconds to wait before the first attempt.
 
-        If the strategy refuses a token, the request makes one attempt and no retry.
+        If the strategy refuses a token, only reasons that are always retried lead to a retry of the request.
 
         Raises:
             ArgumentError: the strategy's token is invalid.
@@ -232,7 +232,7 @@ class AsyncPermit(_PermitBase):
         self.obstacle: str | None = "its retry strategy has not decided yet whether it may start"
 
     async def acquire(self) -> RetryAction:
-        """Return an action with the delay of the first attempt. Raises the same exceptions as ``Permit.acquire``.
+        """Return an action with the delay of the first attempt. Raise the same exceptions as ``Permit.acquire``.
 
         Cancellation: a token that arrives after the end of the request is released.
         """

@@ -77,7 +77,7 @@ REASON_INFOS: Mapping[RetryReason, ReasonInfo] = _complete((
     (_R.SCOPE_NOT_FOUND, ReasonInfo(              False, False, False, _NOTHING, "terminal: it lasts until credentials, certificates or keyspace change")),
     (_R.COLLECTION_NOT_FOUND, ReasonInfo(         False, False, False, _NOTHING, "terminal: it lasts until credentials, certificates or keyspace change")),
 ))
-"""Retry information about each reason. If a reason has no row or two rows, importing this module raises."""
+"""Retry information about each reason. If a reason has no row or two rows, importing this module fails."""
 # fmt: on
 
 _SCHEDULE = ErrorMapRetryStrategy()

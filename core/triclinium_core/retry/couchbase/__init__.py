@@ -1,4 +1,4 @@
-"""Retries as in the Couchbase SDK RFCs: each failure has a retry reason, and the request's strategy decides.
+"""Retries as in the Couchbase SDK RFCs: the retry reason of a failure and the request's strategy decide about a retry.
 
 This package imports only the standard library and other modules of the core. ``retry_machine`` handles the ``events``
 of one request and returns ``actions``; ``states`` has its transition table. ``strategy`` has the strategies, and

@@ -13,7 +13,10 @@ from triclinium_core.retry.values import lean
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """Send the request in a new frame, with a new opaque. Look up vbucket and collection id again (decision C29)."""
+    """Send the request again.
+
+    For a key-value request, use a new frame and opaque, and look up vbucket and collection id again (decision C29).
+    """
 
 
 @lean

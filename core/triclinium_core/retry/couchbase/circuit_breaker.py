@@ -1,10 +1,10 @@
 """Circuit breaker of one key-value connection or HTTP endpoint: a pure state machine with three states.
 
-While the breaker is CLOSED, it counts the operations that end in a fixed window of time. It opens when the window has
-at least ``volume_threshold`` operations, and at least ``error_threshold_percentage`` of them timed out in flight. While
-it is OPEN, it refuses operations. After ``sleep_window`` it requests a canary, a NOOP or an HTTP ping, and is HALF_OPEN
-until the canary ends: a response closes the breaker, and a timeout opens it again. A reconnect closes the breaker of a
-key-value connection in any state.
+While the breaker is CLOSED, it counts responses and timeouts of operations in flight, in a fixed window of time. It
+opens when the window has at least ``volume_threshold`` of them, and at least ``error_threshold_percentage`` of these
+are timeouts. While it is OPEN, it refuses operations. After ``sleep_window`` it requests a canary, a NOOP or an HTTP
+ping, and is HALF_OPEN until the canary ends: a response closes the breaker, and a timeout opens it again. A reconnect
+closes the breaker of a key-value connection in any state.
 
 Source: SDK-RFC 0049 reason CIRCUIT_BREAKER_OPEN; decision C33.
 """

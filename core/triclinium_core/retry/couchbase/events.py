@@ -128,7 +128,7 @@ class ErrorMapLoaded:
 
 @dataclass(frozen=True, slots=True)
 class StrategyAnswered:
-    """An asynchronous strategy has returned its decision, or raised."""
+    """An asynchronous strategy has returned its decision, or raised an exception."""
 
     answer: RetryAction | None
     raised: BaseException | None = None

@@ -61,7 +61,7 @@ class RequestAnnotation:
     service: Service = Service.KV
     client_context: Mapping[str, object] = field(default_factory=dict)
     error_context: ErrorContext = field(default_factory=ErrorContext)
-    """Facts about the request that are known at its submission: bucket, scope, collection, key."""
+    """Facts about the request that are known when the machine is created, such as bucket, scope, collection and key."""
 
 
 _Ruled = tuple[Ruling, Sequence[RequestAction]]
@@ -79,8 +79,8 @@ class RetryMachine:
         rng: random source for backoffs with jitter.
         error_maps: error maps of all nodes, which all machines of a client share. With None, the default, the machine
             creates a store when it receives the first map. HTTP services have no error maps.
-        state: initial state. PENDING, the default; or IN_FLIGHT for a machine that is created to handle the failure of
-            an attempt that was made without a machine.
+        state: initial state. PENDING, the default; or IN_FLIGHT for a machine that is created during or after an
+            attempt that was made without a machine.
         retry_attempts: number of retries that were made before this machine was created. Default: 0.
         first_failure_at: time of the first failure, if it happened before this machine was created. Default: None.
     """

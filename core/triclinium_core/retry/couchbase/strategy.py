@@ -28,7 +28,7 @@ class RetryRequest:
     """Snapshot of a request at the time of a failure. Durations are in seconds."""
 
     service: Service | None
-    """Service of the request; None for a function call that ``retry`` or one of its variants makes."""
+    """Service of the request; None for anything but a Couchbase request, such as a call that ``retry`` makes."""
     operation: str
     idempotent: bool
     rng: Random
@@ -68,7 +68,8 @@ class RetryAction:
     """Decision of a strategy. Create it with ``after`` or ``no_retry``.
 
     Raises:
-        InvalidArgumentException: a duration is negative or not finite, or ``error`` is not a CouchbaseException class.
+        InvalidArgumentException: a duration has the wrong type, is negative or not finite, or ``error`` is not a
+            CouchbaseException class.
     """
 
     delay: float | None
@@ -130,7 +131,7 @@ class RetryStrategy(Protocol):
     """Synchronous strategy. It must not block. It needs no clock, because the request contains the times."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return whether and when to retry. If this raises, the request fails, with the exception as the cause."""
+        """Return whether and when to retry. An exception fails the request, and is the ``__cause__`` of its error."""
         ...
 
 
@@ -138,7 +139,7 @@ class AsyncRetryStrategy(Protocol):
     """Asynchronous strategy, which the driver awaits. It may do I/O."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return whether and when to retry. If this raises, the request fails, with the exception as the cause."""
+        """Return whether and when to retry. An exception fails the request, and is the ``__cause__`` of its error."""
         ...
 
 
@@ -212,8 +213,8 @@ class FastFailOnTerminalErrorRetryStrategy(BestEffortRetryStrategy):
     Args:
         backoff: function that computes the delays. Default: 1, 2, 4 … 256, 500, 500 ms.
 
-    Volatile: any release may change the set of terminal reasons, to keep the default the most helpful one. To pin the
-    current behaviour, copy this class.
+    Volatile: any release may change the set of terminal reasons, so that the default remains the most helpful strategy.
+    To pin the current behaviour, copy this class.
 
     Source: RFC 0049 rev 16 "Fail Fast (Terminal Errors)".
     """
@@ -226,7 +227,7 @@ class FastFailOnTerminalErrorRetryStrategy(BestEffortRetryStrategy):
 
 
 class ErrorMapRetryStrategy:
-    """Opt-in strategy that follows the retry schedule in the node's error map. Without one, ``otherwise`` decides.
+    """Opt-in strategy that follows the retry schedule in the node's error map. Without a schedule, ``otherwise`` decides.
 
     Args:
         otherwise: strategy for failures to which the error map does not apply, or for which it has no schedule.
@@ -277,9 +278,9 @@ class ErrorMapRetryStrategy:
 
 
 class FailFastRetryStrategy:
-    """Internal strategy that permits no retry, for requests without a waiting caller.
+    """Internal strategy that permits no retry. Only reasons that are always retried cause retries.
 
-    Only reasons that are always retried cause retries.
+    Under a token strategy, the client uses it for requests without a waiting caller.
 
     Source: RFC 0049 "Fail Fast (Strict)"; decision C1.
     """

@@ -1,7 +1,7 @@
 """Record of the conditions for the five terminal retry reasons, as connections report them.
 
-The record never stops a request that can be dispatched. If a request cannot be dispatched, the record replaces
-SOCKET_NOT_AVAILABLE or NODE_NOT_AVAILABLE with a reason that shows the user the problem (decision C6).
+The record never stops a request that can be dispatched. If a request cannot be dispatched, the record replaces a reason
+such as SOCKET_NOT_AVAILABLE or NODE_NOT_AVAILABLE with one that shows the user the problem (decision C6).
 
 Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)"; decisions C6 to C8.
 """
@@ -64,7 +64,7 @@ class TerminalStates:
         self._failed_tls.discard(connection)
 
     def connection_removed(self, connection: Hashable) -> None:
-        """Clear the conditions of a closed connection."""
+        """Clear the conditions of a connection that the client will not open again."""
         self._refused_credentials.discard(connection)
         self._failed_tls.discard(connection)
 

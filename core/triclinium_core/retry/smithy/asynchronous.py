@@ -107,7 +107,7 @@ def require_strategy(strategy: object, parameter: str = "strategy") -> None:
     awaited = [name for name in METHODS if inspect.iscoroutinefunction(getattr(strategy, name))]
     if 0 < len(awaited) < len(METHODS):
         raise ArgumentError(
-            f"{parameter}={shown(strategy)} has the async methods {', '.join(awaited)} and other methods that are not; "
+            f"{parameter}={shown(strategy)} has `async def` for {', '.join(awaited)}, but not for its other methods; "
             "make all of them async, or none",
             parameter=parameter,
         )

@@ -21,7 +21,7 @@ as in smithy-core 0.8."""
 
 
 class BaseRetryStrategy:
-    """Strategy that makes up to ``max_attempts`` attempts, and retries only errors whose retry is safe."""
+    """Strategy that permits up to ``max_attempts`` attempts, and only retries that are safe."""
 
     def __init__(self, max_attempts: int, backoff: RetryBackoffStrategy) -> None:
         self._max_attempts = check_integer(max_attempts, "max_attempts")
@@ -97,7 +97,7 @@ class BaseRetryStrategy:
         require_token(token, self, "token").owner = None
 
     def _refusal(self, info: ErrorInfo, count: int, scope: str | None) -> str | None:
-        """Return why there is no retry after attempt ``count``, or None if only the quota can refuse it."""
+        """Return why there is no retry after attempt ``count``, or None if only ``_charge`` can refuse it."""
         if info.is_retry_safe is not True:
             return f"its is_retry_safe is {info.is_retry_safe}; only True permits a retry"
         if count >= self._max_attempts:
@@ -109,7 +109,7 @@ class BaseRetryStrategy:
         return at_least_retry_after(delay, info.retry_after, clamped=False)
 
     def _charge(self, error: Exception, info: ErrorInfo, scope: str | None, delay: float) -> int:
-        """Take the cost of a retry from the quota, if any, and return it. Raise RetryError if the quota is too low."""
+        """Take the cost of a retry from any quota or budget, and return it. Raise RetryError if that is too low."""
         return 0
 
 

@@ -19,7 +19,7 @@ from triclinium_core.shown import total_repr
 
 
 class BreakerRetryStrategy(BaseRetryStrategy):
-    """Strategy that makes up to ``max_attempts`` attempts if a retry is safe, but only while few attempts fail.
+    """Strategy that permits up to ``max_attempts`` attempts if a retry is safe, but only while few attempts fail.
 
     In each scope, the strategy counts all requests, and all failed attempts for which a retry was requested, over its
     complete lifetime and not in a window of time. A request that succeeds after retries counts one failure for each

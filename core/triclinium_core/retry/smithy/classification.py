@@ -63,7 +63,7 @@ def _seconds(value: object) -> float | None:
         try:
             value = float(value) if is_number(value) else None  # type: ignore[arg-type]
         except Exception:
-            # A number class of the user may fail to convert to float.
+            # Converting a number of a user's class may raise.
             return None
     return value if is_seconds(value) else None
 

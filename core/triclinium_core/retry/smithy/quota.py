@@ -12,7 +12,7 @@ from triclinium_core.retry.checks import check_integer
 from triclinium_core.shown import total_repr
 
 SCOPES_MAX = 10_000
-"""Maximum number of scopes that a strategy stores. It is limited because user input may determine the names of scopes.
+"""Maximum number of scopes that a strategy stores. User input may determine the names of scopes.
 If there are more, a quota regards the bucket of the scope that requested a retry longest ago as full again."""
 
 

@@ -176,7 +176,7 @@ def cubic_rate(highest: float, elapsed: float) -> float:
     The measured rate may limit it further (``HEADROOM``).
     """
     beyond = elapsed - climbing_time(highest)
-    # ``** 3`` would raise OverflowError. The multiplication returns an infinite rate, which is valid.
+    # On overflow, ``** 3`` would raise OverflowError. The multiplication returns infinity, which is a valid rate.
     return SCALE * beyond * beyond * beyond + highest
 
 

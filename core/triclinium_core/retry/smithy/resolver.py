@@ -1,4 +1,4 @@
-"""Resolver that returns a strategy for options. All requests with the same options share a strategy and its quota.
+"""Resolver that returns a strategy for options. All requests with the same options share a strategy.
 
 Source: smithy-core's ``RetryStrategyResolver``; decision S10.
 """

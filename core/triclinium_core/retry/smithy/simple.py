@@ -1,4 +1,4 @@
-"""Simple strategy, which limits only the number of attempts. Requests share no state.
+"""Simple strategy, which limits the attempts of each request. Requests share no state.
 
 Source: smithy-core's ``SimpleRetryStrategy``; decisions S3 and S16 to S20.
 """
@@ -12,7 +12,7 @@ from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 
 
 class SimpleRetryStrategy(BaseRetryStrategy):
-    """Strategy that makes up to ``max_attempts`` attempts, and retries only errors whose retry is safe.
+    """Strategy that permits up to ``max_attempts`` attempts, and only retries that are safe.
 
     Unlike ``StandardRetryStrategy``, it does not prevent retry storms. It ignores the scope of a token.
 

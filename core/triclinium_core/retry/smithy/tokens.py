@@ -28,7 +28,7 @@ class SingleUseToken:
     retry_delay: float = 0.0
     """Seconds to wait before the attempt."""
     quota_acquired: int = field(default=0, repr=False)
-    """Cost of the attempt, which the strategy has taken from the quota; 0 for a first attempt."""
+    """Cost of the attempt, which the strategy has taken from the quota or budget; 0 for a first attempt."""
     deposit: float = field(default=0.0, repr=False)
     """Amount that the first attempt added to a budget."""
     holds_slot: bool = field(default=False, repr=False)

@@ -71,7 +71,7 @@ _SUCCESS = int(Status.SUCCESS)
 
 
 class _Origin(NamedTuple):
-    """Connection that sent an unsuccessful response, and whether the response contained a config."""
+    """Connection of an unsuccessful response, and whether the response contained a usable config."""
 
     connection: Connection
     has_config: bool
@@ -144,7 +144,7 @@ class KeyValueCarrier:
                     lifecycle.begin(operation, now)
                     continue
                 # The client abandons an operation without a waiter right after its submission. A strategy would
-                # receive neither its success nor the token of its attempt.
+                # receive neither the operation's success nor the token of the attempt.
                 operation.strategy = _FAIL_FAST
             undispatched = dispatch(operation, now)
             if undispatched is not None:
@@ -155,7 +155,7 @@ class KeyValueCarrier:
         return self._dispatcher.dispatch(live, now)
 
     def resume_waiting(self, connection: Connection, now: float) -> None:
-        """Dispatch the operations queued for a connection, in order, while it has capacity."""
+        """Dispatch the operations queued for a connection, in order, as long as the connection takes operations."""
         while connection.waiting and connection.takes_operations:
             token = connection.waiting.take_first()
             self._dispatcher.released(token)
@@ -179,7 +179,7 @@ class KeyValueCarrier:
         answered: Answered,
         now: float,
     ) -> None:
-        """Complete, fail or retry an operation after a response to its attempt."""
+        """Process a response to an attempt: complete, fail or retry the operation, or wait for the rest of a scan page."""
         frame, request = answered.frame, operation.request
         if operation.opaque != answered.request.opaque:
             # The attempt has ended: an earlier response to this request was invalid.
@@ -326,7 +326,7 @@ class KeyValueCarrier:
     def _fail_unread(
         self, operation: LiveOperation, frame: Frame, problem: str, now: float, *, is_success: bool
     ) -> None:
-        """Fail an operation whose response is unreadable. Other requests on the connection continue (decision D26)."""
+        """Fail an operation whose response is unreadable, but no other request on the connection (decision D26)."""
         context = self._lifecycle.machine_of(operation).error_context(now)
         context = replace(context, status=frame.status, status_name=status_name(frame.status))
         self._end_attempt(operation, now, server_duration(frame.framing_extras))
@@ -373,7 +373,7 @@ class KeyValueCarrier:
         return self._dispatcher.lost(live, connection, text, load=load)
 
     def out_of_time(self, live: LiveOperation) -> events.WakeupReached:
-        """Return the facts for a timeout: the load of the connection, and the reason why there is no permit."""
+        """Return the facts for a timeout: the load of the connection, and the reason for a missing permit, if any."""
         connection = self._connections.streams.connection(live.stream)
         return events.WakeupReached(load_of(connection) if connection is not None else None, live.obstacle)
 
@@ -403,7 +403,7 @@ class KeyValueCarrier:
         """Do nothing, because no state depends on the reason."""
 
     def carry_out(self, live: LiveOperation, order: OrderOfKeyValue, origin: object, now: float) -> None:
-        """Fetch the newest config, forget a collection id, or close the connection that sent the response."""
+        """Fetch the newest config, forget a collection id, or close the connection on which the response arrived."""
         match order, origin:
             case actions.RefreshCollection(), _:
                 self._dispatcher.collection_outdated(live.request.keyspace)
@@ -416,9 +416,9 @@ class KeyValueCarrier:
         """Do nothing: ``answered`` completes a successful operation without its retry machine."""
 
     def leave(self, live: LiveOperation, departure: Departure, now: float) -> None:
-        """End the wait of an operation, or give its request in flight an heir for the late response.
+        """End the wait of an operation, or choose the recipient of a late response to its request in flight.
 
-        A late response that the call did not need is not an orphan.
+        A late response is not an orphan if the call did not need the operation's result.
         """
         self._dispatcher.stop_waiting(live)
         connection = self._connections.streams.connection(live.stream)

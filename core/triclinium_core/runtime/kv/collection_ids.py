@@ -1,8 +1,8 @@
-"""Known ids of collections.
+"""Known and requested ids of collections.
 
 The client sends one request for an id, however many operations wait for it, and repeats only an unanswered request.
-This module does not record that a collection does not exist: the terminal states do so until the next response
-(decision C8).
+This module does not record that a collection does not exist: the terminal states do so until a response shows that it
+exists (decision C8).
 
 Source: kv_engine ``docs/Collections.md``; SDK-RFC 0049 reason KV_COLLECTION_OUTDATED.
 """
@@ -129,7 +129,7 @@ class CollectionIds:
         return True
 
     def agree(self, ids: Mapping[tuple[str, str], int]) -> None:
-        """Drop the ids that differ from a manifest, because their collections were dropped or recreated.
+        """Drop the ids that differ from a manifest: their collections may have been dropped or recreated.
 
         Args:
             ids: id of each existing collection, by scope name and collection name.

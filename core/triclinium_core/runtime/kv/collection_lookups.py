@@ -38,8 +38,8 @@ _MANIFEST_AND_COLLECTION = struct.Struct(">QI")
 class CollectionAnswer:
     """Effect of a GET_COLLECTION_ID response on the operations that wait for the id.
 
-    Without a reason and an error, the id is known, and the client dispatches the operations. With a reason, the retry
-    strategy of each operation decides. With an error alone, the operations fail.
+    With neither a reason nor an error, the id is known, and the client dispatches the operations. With a reason, the
+    retry strategy of each operation decides. With an error alone, the operations fail.
     """
 
     waiters: Sequence[int]
@@ -225,8 +225,8 @@ def _collection_id(frame: Frame) -> int:
 def _decode_collection_id(frame: Frame) -> int:
     if frame.status != Status.SUCCESS or len(frame.extras) != _MANIFEST_AND_COLLECTION.size:
         raise MalformedResponse(
-            f"sent an invalid get_collection_id response (status 0x{frame.status:02x}, {len(frame.extras)} bytes of "
-            "extras; expected status 0x00, 12 bytes)"
+            f"sent an invalid get_collection_id response (status 0x{frame.status:02x}, extras of size "
+            f"{len(frame.extras)}; expected status 0x00, extras of size 12)"
         )
     _, collection_id = _MANIFEST_AND_COLLECTION.unpack(frame.extras)
     return int(collection_id)

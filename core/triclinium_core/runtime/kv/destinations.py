@@ -1,7 +1,7 @@
 """Cache of routes: the connection for each bucket and vbucket.
 
 The cache keeps the results of the dispatcher's search (decision D35). The client drops the routes of a bucket when it
-receives a new config or map of the bucket, and when a connection of the bucket changes its state. For every operation,
+stores a new config of the bucket, and after changes to the bucket's connections, such as a loss. For every operation,
 the dispatcher checks that the connection is ready and has capacity, and that its circuit breaker permits operations.
 """
 

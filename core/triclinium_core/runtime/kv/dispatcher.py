@@ -46,7 +46,7 @@ def load_of(connection: Connection) -> Load:
 
 
 def dispatch_report(token: int, connection: Connection, opaque: int, own_addresses: OwnAddresses) -> ReportDispatch:
-    """Return the action that reports an attempt to a tracer, just after the client has ordered the attempt's frame."""
+    """Return the action that reports to a tracer that the client has ordered the frame of a request."""
     link, server = connection.link, own_addresses.of(connection.address)
     attributes = dispatch_attributes(
         (server.host, server.port), peer=link.remote_address, local_id=link.local_id, operation_id=opaque
@@ -101,7 +101,7 @@ class KeyValueDispatcher:
     def dispatch(
         self, operation: LiveOperation, now: float, *, turn_at: Connection | None = None
     ) -> Undispatched | None:
-        """Send an operation to the node of its document, or queue the operation until it can be sent.
+        """Send an operation to a node, or queue the operation until it can be sent.
 
         Args:
             turn_at: connection whose queue the operation has just left as the first one. On any other connection, the
@@ -168,7 +168,7 @@ class KeyValueDispatcher:
         return DispatchFailed(self.reason_of_waiting(operation, connection), detail, node=connection.node, load=load)
 
     def reason_of_waiting(self, operation: LiveOperation, connection: Connection) -> RetryReason:
-        """Return the retry reason of an operation that the client has not sent on ``connection`` in time."""
+        """Return the retry reason of an operation that the client could not send on ``connection``."""
         # Decision C6: prefer a terminal state, because it is more specific than the state of the socket.
         return self.terminal_reason(operation) or connection.history.unavailable_reason
 
@@ -180,13 +180,13 @@ class KeyValueDispatcher:
         )
 
     def _search(self, operation: LiveOperation, now: float) -> Destination | None:
-        """Return the route of an operation in the newest map. Return None if no known node has the document."""
+        """Return the route of an operation in the newest map. Return None if no known node has the requested copy."""
         request = operation.request
         bucket, copy = request.keyspace.bucket, request.copy
         known = self._maps.get(bucket)
         if known is not operation.map:
             operation.map, operation.wrong_node_count = known, 0
-        # Decision C29: compute the vbucket again for every attempt, because the map may have changed.
+        # Decision C29: compute the vbucket again, because the map may have changed.
         vbucket = operation.vbucket = self._vbucket(request)
         if known is None or not isinstance(request, DocumentOperation | VBucketOperation):
             return Destination(known, vbucket, self._connections.of_bucket(bucket, now))
@@ -207,7 +207,7 @@ class KeyValueDispatcher:
         return vbucket_of(request.key.encode(), self._configs.vbucket_count(request.keyspace.bucket))
 
     def _lack_node(self, operation: LiveOperation) -> Undispatched:
-        """Return the reason why no known node has the operation's document, or the requested copy of it."""
+        """Return the reason why no known node has the operation's vbucket, or the requested copy of it."""
         request, known, vbucket = operation.request, operation.map, operation.vbucket
         if request.copy:
             # RFC 0053 §GetReplica Strategies: the read of a copy that the map lacks fails immediately, because the

@@ -1,4 +1,4 @@
-"""Facts about a cluster that its nodes have sent. All parts of a client share them."""
+"""Facts about a cluster that its nodes have sent. The parts of a client share them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class KnownCluster:
     topologies: dict[str | None, Topology] = field(default_factory=dict)
     """Newest topology of each bucket and of the cluster, in the order in which their first configs arrived."""
     own_addresses: OwnAddresses = field(default_factory=OwnAddresses)
-    """Address of each node in the default network, for the reports of attempts."""
+    """Address of each node in the default network, for the reports to a tracer."""
     error_maps: ErrorMapStore = field(default_factory=ErrorMapStore)
     terminal_states: TerminalStates = field(default_factory=TerminalStates)
     destinations: Destinations = field(default_factory=Destinations)

@@ -53,7 +53,7 @@ class KnownConfigs:
         """Buckets without a reachable node, or whose newest config seems to be forged. The client accepts the next
         config of such a bucket at any revision."""
         self._doubts: dict[str | None, _Doubt] = {}
-        """Counts by bucket, for buckets of which a node of the connection string last sent an older config."""
+        """Counts by bucket, for buckets whose last config from a node of the connection string was older."""
         self.cluster_labels: Mapping[str, str] = NO_LABELS
         """UUID and name of the cluster for all spans and metrics. Each label comes from the first config that has it. A
         changed label would start another time series in every metric, so a later config cannot change a label."""

@@ -35,11 +35,11 @@ class LiveOperation(Live[Operation], eq=False):
     map: BucketMap | None = None
     """Map in which the client found the node of the newest attempt; None without a map."""
     wrong_node_count: int = 0
-    """Number of attempts at which a node refused the vbucket, although ``map`` names the node for it."""
+    """Number of attempts in which a node refused the vbucket, although ``map`` names the node for it."""
     last_opaque: int | None = None
     """Opaque of the newest attempt that has ended; None before."""
     found: list[ScanResult] | None = None
-    """Documents received so far of a scan page; None before the first response."""
+    """Documents of a scan page that have arrived so far; None before the first response."""
     found_size: int = 0
     """Total size of the documents in ``found``, in bytes."""
 
@@ -76,7 +76,7 @@ class LiveOperation(Live[Operation], eq=False):
         return self.request.is_awaited and reason is not AbandonReason.NOT_NEEDED
 
     def first_context(self) -> ErrorContext:
-        """Return the context of the operation and of the attempt in flight."""
+        """Return the context of the operation and of its newest attempt."""
         link = self.link
         if link is None:
             return context_of(self.request, opaque=self.opaque)

@@ -30,7 +30,7 @@ class Submittable(Protocol):
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
-    """Reason why an operation or request cannot succeed, so that the client does not consult the retry strategy."""
+    """Reason why an operation or request cannot succeed. The client then does not consult the retry strategy."""
 
     error: type[errors.CouchbaseException]
     text: str
@@ -87,7 +87,7 @@ class Carrier(Protocol[L_contra, D]):
         """Forget the route of the newest attempt, before a retry or a decision of the strategy."""
 
     def retry_decided(self, live: L_contra, reason: RetryReason) -> None:
-        """Record the reason for a failure after the decision about a retry."""
+        """Process the reason for a failure after the decision about a retry."""
 
     def carry_out(self, live: L_contra, order: OrderOfKeyValue, origin: object, now: float) -> None:
         """Execute an order of the retry machine that concerns a connection, the map or a collection id.

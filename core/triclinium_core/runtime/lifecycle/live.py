@@ -64,7 +64,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     is_part: bool = False
     """Whether the meter counts the enclosing call instead of this operation."""
     is_own: bool = False
-    """Whether the client itself submitted the request. Telemetry then does not count, measure or report it."""
+    """Whether the client itself submitted the request. Metrics and the decision tape then leave it out."""
 
     @property
     def bucket(self) -> str | None:
@@ -124,7 +124,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     @property
     def place(self) -> Keyspace | Place:
-        """Names of the bucket, scope, collection and index that the request names."""
+        """Bucket, scope, collection and index that the request names."""
         raise NotImplementedError
 
     @property
@@ -140,7 +140,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
         Args:
             ended_at: time of the end in monotonic seconds; None for an open operation or request.
             error: class of the exception; None without one.
-            abandoned: reason why the caller abandoned it; None if the caller did not.
+            abandoned: reason why the caller abandoned the call; None if the caller did not.
         """
         link, request = self.link, self.request
         return RecordedCall(

@@ -1,4 +1,4 @@
-"""Measurements of one operation or request. After the caller abandons it, the client keeps them for a late response."""
+"""Measurements of one operation or request. After the caller abandons it, a report of a late response needs them."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ class HttpConnection:
         return data
 
     def receive(self, data: bytes) -> list[HttpNews]:
-        """Return the events for received bytes. One event has the complete received part of the body."""
+        """Return the events for received bytes. At most one of them is a piece of the body."""
         return self._take(data) if data else []
 
     def ends_with_stream(self) -> bool:

@@ -113,7 +113,7 @@ class HttpDispatcher:
         endpoint = live.endpoint
         self._stop_waiting(live)
         live.leave_endpoint()
-        # Decision C6: prefer a terminal state, because it is more specific than the state of the socket.
+        # Decision C6: a terminal state replaces ``reason``, because it is more specific.
         reason = self._terminal_states.reason_for(live.request.service) or reason
         if live.retry is not None and live.retry.state is couchbase.RetryState.IN_FLIGHT:
             # The service has prepared the statement, but the client cannot send the execution. Both are one attempt.
@@ -128,7 +128,7 @@ class HttpDispatcher:
             reason = couchbase.RetryReason.SOCKET_NOT_AVAILABLE
         else:
             return None
-        # Decision C6: prefer a terminal state, because it is more specific than the state of the socket.
+        # Decision C6: a terminal state replaces ``reason``, because it is more specific.
         return self._terminal_states.reason_for(live.request.service) or reason
 
     def give_up_waiting(self, live: LiveRequest) -> couchbase.DispatchFailed | couchbase.SocketClosed | None:

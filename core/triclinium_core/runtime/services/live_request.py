@@ -31,8 +31,8 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
     """Message of the newest attempt: the request itself, the execution of its plan, or a preparation that precedes the
     execution."""
     timeout: float
-    """Maximum seconds until the first rows or the complete response, and then until each further piece that the reader
-    wants."""
+    """Maximum number of seconds until the first rows or the complete response, and then until each further piece that
+    the reader wants."""
     answer: IncomingAnswer = msgspec.field(default_factory=IncomingAnswer)
     context_id: str | None = None
     """Client context id of the first attempt; None if the responses of the service contain no such id."""
@@ -74,12 +74,12 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
     @property
     def is_ambiguous(self) -> bool:
         """Whether the request, if abandoned now, may have been or may still be applied."""
-        # The service has applied a request whose rows have arrived, whatever follows the rows.
+        # The service may have applied a request whose rows have arrived, whatever follows the rows.
         return super().is_ambiguous or (self.has_given_rows and not self.request.idempotent)
 
     @property
     def place(self) -> Place:
-        """Names in the request."""
+        """Bucket, scope, collection and index that the request names."""
         context = self.request.error_context()
         return Place(context.bucket, context.scope, context.collection, context.index)
 

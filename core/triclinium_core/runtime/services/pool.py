@@ -76,7 +76,7 @@ class Endpoint:
 
     @property
     def needs_stream(self) -> bool:
-        """Whether to open one more stream: more requests are queued than streams are opening or idle.
+        """Whether to open one more stream: the queued requests outnumber the idle streams and those being opened.
 
         False if the endpoint has its maximum number of connections.
         """
@@ -86,7 +86,7 @@ class Endpoint:
 
     @property
     def load(self) -> int:
-        """Number of requests in flight and queued requests."""
+        """Number of requests that are in flight or queued."""
         return len(self.connections) - len(self.idle) + len(self.waiting)
 
     @property

@@ -23,7 +23,7 @@ from triclinium_core.services.service_request import HttpResponse, MalformedAnsw
 P = TypeVar("P")
 
 PLANS_MAX = 5000
-"""Maximum number of plans, the same as in other Couchbase clients. A program has dozens of statements. A program that
+"""Maximum number of plans, the same as in other Couchbase clients. Most programs have dozens of statements. One that
 formats values into its statements may have any number of them, and does not benefit from preparing each."""
 PLANS_SIZE_MAX = 32 * 1024 * 1024
 """Maximum number of characters of several plans together. The plan of one statement has a few thousand."""

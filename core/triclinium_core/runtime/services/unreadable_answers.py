@@ -47,7 +47,7 @@ class UnreadableAnswers:
         stream = live.answered_on
         if stream is not None and live.endpoint is not None:
             self.report_fault(stream, live.endpoint, fault)
-            # Close the connection only if it is idle: otherwise it carries another request.
+            # Close the connection only if it is idle: it may already carry another request.
             if stream in live.endpoint.idle:
                 self._pool.close(stream, str(fault))
         self.fail(live, f"the response cannot be decoded: {fault}", now)

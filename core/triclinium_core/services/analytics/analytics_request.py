@@ -56,7 +56,7 @@ class AnalyticsRequest(StatementRequest, frozen=True, kw_only=True):
         return (PRIORITY,) if self.priority else ()
 
     def options(self) -> dict[str, object]:
-        """Return the members of the request for its options. Omit options with the service's default."""
+        """Return the members of the request that contain the options. Omit options with the service's default."""
         options = StatementRequest.options(self)
         if self.scan_consistency is AnalyticsScanConsistency.REQUEST_PLUS:
             options["scan_consistency"] = self.scan_consistency.value

@@ -38,7 +38,7 @@ class AnalyticsWarning(msgspec.Struct, frozen=True):
 
 
 class AnalyticsMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """Cost of an analytics query."""
+    """Metrics of an analytics query."""
 
     elapsed_time: float = 0.0
     """Seconds from the arrival of the query to the end of its response."""
@@ -62,7 +62,7 @@ class AnalyticsMetaData(ServiceResult, frozen=True, kw_only=True):
     warnings: tuple[AnalyticsWarning, ...] = ()
     metrics: AnalyticsMetrics = AnalyticsMetrics()
     signature: object = None
-    """Signature of the rows as JSON; None if not sent."""
+    """Signature of the rows, decoded from JSON; None if not sent."""
 
 
 class _Metrics(answers.AnsweredMetrics, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Client context ids: the client sends one with each statement, and compares it with the id in the response.
 
-HTTP matches responses to requests only by their order. The query and analytics services repeat the id of a request in
-the response, so the client recognises a response to another request (decision D64).
+HTTP/1.1 matches responses to requests only by their order. The query and analytics services repeat the id of a request
+in the response, so the client recognises a response to another request (decision D64).
 
 Source: SDK-RFC 0056 "ICluster#Query", ``clientContextId``; Couchbase Server documentation, "Query Service REST API".
 """

@@ -11,14 +11,14 @@ UNCOUNTED_SIZE_BYTES_MAX = 256 * 1024
 OBJECTS_SIZE_BYTES_MAX = 21 * 1024 * 1024
 """Maximum size of decoded JSON: a document has at most 20 MiB, and a row adds names and metadata."""
 OBJECTS_PARTS_MAX = 100_000
-"""Maximum number of objects, lists and comma-separated values. A key takes 0.3 to 0.5 microseconds."""
+"""Maximum number of objects, lists and comma-separated values. A key of an object takes 0.3 to 0.5 microseconds."""
 OBJECTS_BYTES_PER_PART = 512
-"""Number of bytes that take as long as one part. Each such block lowers the maximum number of parts by one."""
+"""Size in bytes of a block that takes as long as one part. Each block lowers the maximum number of parts by one."""
 OBJECTS_ESCAPES_MAX = 500_000
 """Maximum number of backslashes: each takes some 0.02 microseconds, ten times as much as another character."""
 
 _COUNTED_SIZE_BYTES = 4 * 1024 * 1024
-"""Size in bytes up to which one call counts all occurrences. Above it, searching and stopping early is cheaper."""
+"""Size in bytes of JSON up to which one call counts all occurrences of a byte. Above it, stopping early is cheaper."""
 _BEGINNINGS = b",[{"
 
 
@@ -27,7 +27,7 @@ class TooManyParts(ValueError):
 
 
 def check_decodable(encoded: bytes) -> None:
-    """Check that JSON can be decoded into objects without delaying the event loop.
+    """Check that JSON can be decoded into objects without a long delay of the event loop.
 
     Commas and brackets inside strings count as well, so a count is never too small.
 

@@ -4,7 +4,7 @@ A response without rows is buffered until it is complete. Rows are handed out as
 then, rows are buffered, and above a limit reading pauses until the reader takes them. The outcome follows the last row.
 Once a reader has received rows, the request is not retried, because a retry would deliver rows twice.
 
-Source: decisions C22 and C24.
+Source: decisions D47 and D48.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HELD_SIZE_BYTES = 256 * 1024
 HELD_SIZE_BYTES_MAX = 16 * 1024 * 1024
 """Size of the buffered rows above which the request fails if data arrives although reading should be paused."""
 BODY_SIZE_BYTES_MAX = 32 * 1024 * 1024
-"""Maximum size of a response that is read whole: ten times the largest configs and lists of services."""
+"""Maximum size of a response that is read whole: ten times the largest configs and lists that services send."""
 BODY_LIMITS = JsonLimits(size_bytes_max=BODY_SIZE_BYTES_MAX, objects_max=65_536, parts_max=524_288)
 """Limits of a response that is read whole: lists of some thousand users or indexes, and thirty buckets with the maps of
 all vbuckets. Each object of a list takes 0.5 to 3 microseconds, so these limits permit more than 50 milliseconds: the
@@ -86,7 +86,7 @@ class IncomingAnswer:
         self.outcome: Outcome | None = None
         """Outcome of the request; None until it is known. Rows that precede it may still be buffered."""
         self._expected = b""
-        """JSON text of ``context_id`` as most services send it: not escaped, and not cut."""
+        """JSON text of ``context_id`` as services usually send it: not escaped, and not cut."""
         self._reader = ReaderState.NEW
         self._is_paused = False
         self._splitter: RowSplitter | None = None

@@ -12,7 +12,8 @@ from typing import NamedTuple
 ROW_END_SIZE_BYTES = 1024
 """Number of bytes at the end of a row and at the start of the next that may belong to the text between rows.
 
-The text takes closing brackets, a quote before them, and the first name or byte from them.
+The longest text is the closing brackets of a row with a quote before them, the separator, and the first name or byte of
+the next row.
 """
 
 _match_separator = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+").match

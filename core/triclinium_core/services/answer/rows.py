@@ -98,7 +98,7 @@ _search_byte = re.compile(r" \(byte (\d+)\)$").search
 
 
 class MalformedRows(ValueError):
-    """Exception for a body that is not JSON, was cut short, or exceeds a limit. The message names the fault."""
+    """Exception for a body that is invalid, ambiguous, cut short or too large. The message names the fault."""
 
 
 class ValueEnd:
@@ -111,9 +111,9 @@ class ValueEnd:
 
     def __init__(self) -> None:
         self.steps: int = 0
-        """Number of brackets and strings that were skipped one by one."""
+        """Number of passes through the loop of ``go_on``, which measures its work."""
         self.stepped_bytes: int = 0
-        """Number of bytes that patterns skipped."""
+        """Number of bytes that patterns skipped, without those of numbers and literals."""
         self._depth = 0
         self._in_string = False
         self._escaped = False
@@ -226,7 +226,7 @@ _NEXT: Mapping[_Place, Mapping[int, _Place]] = {
         _END: {},
     }.items()
 }
-"""Next place for each place and each byte allowed there (RFC 8259, sections 4 and 5)."""
+"""Next place for each place outside names and values, and each byte allowed there (RFC 8259, sections 4 and 5)."""
 
 
 _WORDS: Mapping[_Place, str] = {_NAME: "a name", _VALUE: "a value", _ROW: "a value"}

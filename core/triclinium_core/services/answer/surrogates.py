@@ -19,7 +19,7 @@ _search_half = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}").search
 _match_low_half = re.compile(rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}").match
 _ESCAPE_SIZE = 6
 _BLOCK_SIZE = 4096
-"""Number of backslashes that are counted together."""
+"""Number of bytes that are searched for backslashes at a time."""
 _HIGH = frozenset(b"89abAB")
 """Second hexadecimal digits of a high surrogate, as bytes."""
 _BACKSLASH = ord("\\")
@@ -64,7 +64,7 @@ def _lone(text: bytes | bytearray) -> Iterator[int]:
             return
         at, position = half.start(), half.end()
         if at and text[at - 1] == _BACKSLASH and _backslashes_before(text, at) % 2:
-            # The backslash before this one escapes it, so it does not begin an escape.
+            # The backslash at ``at`` is itself escaped, so it does not begin an escape.
             continue
         if text[at + 3] in _HIGH and (low := _match_low_half(text, position)) is not None:
             position = low.end()

@@ -1,1 +1,1 @@
-"""Management of a cluster: its buckets, collections, users and indexes (SDK-RFC 0054)."""
+"""Management of a cluster: its buckets, scopes, collections, users, groups and indexes (SDK-RFC 0054)."""

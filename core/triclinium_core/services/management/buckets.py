@@ -198,7 +198,7 @@ DURABILITY_WORDS: Mapping[DurabilityLevel, str] = {
     DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE: "majorityAndPersistActive",
     DurabilityLevel.PERSIST_TO_MAJORITY: "persistToMajority",
 }
-"""Names of the levels in the management service."""
+"""Names of the durability levels in the management service."""
 _LEVELS: Mapping[str, DurabilityLevel] = {word: level for level, word in DURABILITY_WORDS.items()}
 
 
@@ -277,7 +277,7 @@ class BucketResult(ServiceResult, frozen=True):
 
 
 class AllBucketsResult(Listing, frozen=True):
-    """All buckets that are visible to the user."""
+    """Buckets that are visible to the user."""
 
     buckets: tuple[BucketResult, ...]
 
@@ -296,7 +296,7 @@ def _settings(found: Members) -> BucketSettings:
         "ram_quota_mb": quota // _MEBIBYTE if quota is not None else None,
         "num_replicas": found.integer("replicaNumber"),
         "replica_indexes": found.get("replicaIndex", bool),
-        # An old server does not send the type of a bucket with memory and disk.
+        # An old server sends no type for a bucket of the type COUCHBASE.
         "bucket_type": found.word("bucketType", BucketType) if "bucketType" in found.raw else BucketType.COUCHBASE,
         "eviction_policy": found.word("evictionPolicy", EvictionPolicy),
         "max_expiry": found.integer("maxTTL"),
@@ -337,7 +337,7 @@ class BucketRequest(ManagementRequest, frozen=True):
 
 
 class _WithSettings(ManagementRequest, frozen=True):
-    """Base of the requests that set the settings of a bucket."""
+    """Base of the requests with the settings of a bucket."""
 
     method: ClassVar[str] = "POST"
 

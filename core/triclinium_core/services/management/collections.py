@@ -24,7 +24,7 @@ from triclinium_core.services.service_request import HttpResponse, MalformedAnsw
 from triclinium_core.shown import one_line
 
 NEVER_EXPIRES = -1
-"""Value of ``max_expiry`` with which documents of the collection never expire, even if the bucket has a maximum."""
+"""Value of ``max_expiry`` for a collection without a maximum lifetime, even if the bucket has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class ManifestChange(_ScopesRequest, frozen=True):
         try:
             return ManifestChanged(parse_uid(digits))
         except ValueError as error:
-            raise MalformedAnswer(f"an invalid manifest uid: {one_line(str(error))}") from error
+            raise MalformedAnswer(one_line(str(error))) from error
 
     def error_context(self) -> ErrorContext:
         """Return the error context of the request, with its scope."""

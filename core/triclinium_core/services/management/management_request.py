@@ -80,7 +80,7 @@ def check_password(value: object, parameter: str) -> str:
     """Return ``value`` if it is a valid password. No error message shows it.
 
     Raises:
-        InvalidArgumentException: the value is not a string, is empty, or is not Unicode that UTF-8 can store.
+        InvalidArgumentException: the value is not a string, is empty, or has a lone surrogate.
     """
     # Look for surrogates instead of encoding: the codec's error would contain the password.
     if not isinstance(value, str) or not value or any("\ud800" <= character <= "\udfff" for character in value):

@@ -154,7 +154,7 @@ class BuildIndexes(IndexStatement, frozen=True, kw_only=True):
 
 
 class QueryIndexesResult(service_request.Listing, frozen=True):
-    """All requested indexes, primary ones first."""
+    """Requested indexes, primary ones first."""
 
     indexes: tuple[QueryIndex, ...]
 
@@ -299,7 +299,7 @@ def _drop(keyspace: IndexKeyspace, index_name: str) -> str:
 
 
 def deferred_indexes(keyspace: IndexKeyspace) -> GetDeferredIndexes:
-    """Return the request for the names of the deferred GSI indexes of a collection; for a bucket, its default one."""
+    """Return the request for the names of deferred GSI indexes of a collection, or of a bucket's default collection."""
     return GetDeferredIndexes(
         # For a bucket, select only indexes of the bucket or its default collection: BUILD INDEX accepts no others.
         statement=" ".join((_SELECT_NAMES, _where(keyspace, _OF_DEFAULT_COLLECTION), _ONLY_DEFERRED, _ONLY_GSI)),

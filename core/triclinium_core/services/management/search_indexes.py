@@ -1,7 +1,7 @@
 """Search indexes: their definitions, and the requests that create, change, read, control and drop them.
 
 The requests go to nodes with the search service. An index belongs to the cluster or to a scope. If it belongs to a
-scope, its paths begin with the scope, and its name excludes bucket and scope.
+scope, its paths contain bucket and scope, and its name excludes them.
 
 Source: SDK-RFC 0054 "SearchIndexManager", "ScopeSearchIndexManager", "SearchIndex".
 """
@@ -59,7 +59,7 @@ class SearchIndex:
     plan_params: JsonObject = field(default_factory=dict)
     """Parameters of partitions and replicas."""
     unknown: tuple[str, ...] = ()
-    """Parts of a received definition in a form unknown to this version, as JSON of at most 300 characters each. The
+    """Parts of a received definition in a form unknown to this version, as text of at most 300 characters each. The
     client does not write back an index with unknown parts, because they would be lost; ``unknown=()`` drops them."""
 
     def __post_init__(self) -> None:
@@ -125,7 +125,7 @@ class SearchIndexResult(ServiceResult, frozen=True):
 
 
 class AllSearchIndexesResult(Listing, frozen=True):
-    """All indexes of the cluster or of a scope."""
+    """Indexes of the cluster or of a scope."""
 
     indexes: tuple[SearchIndex, ...]
 
@@ -151,7 +151,7 @@ _NO_TYPE = msgspec.Raw(b"no type")
 
 
 def _index(found: received.Members, scope: SearchScope | None) -> SearchIndex:
-    # RFC 0054 "Index Name": the server's name is bucket.scope.index, the user's name is index.
+    # RFC 0054 "Index Name": the server's name of a scope's index is bucket.scope.index, the user's name is index.
     prefix = f"{scope.bucket_name}.{scope.scope_name}." if scope is not None else ""
     objects = {name: found.get(name, received.JSON_OBJECT) for name in ("params", "sourceParams", "planParams")}
     kinds = {
@@ -282,7 +282,7 @@ class UpsertSearchIndex(_SearchRequest, frozen=True):
 
     @property
     def required_capabilities(self) -> frozenset[ClusterCapability]:
-        """Capabilities for indexes of a scope, and for vectors if such an index has vectors; empty for the cluster."""
+        """Capabilities for an index of a scope, and for its vectors if any; empty for an index of the cluster."""
         needed = super().required_capabilities
         return needed | {ClusterCapability.VECTOR_SEARCH} if needed and self.index.has_vectors else needed
 

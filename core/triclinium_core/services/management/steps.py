@@ -1,4 +1,4 @@
-"""Calls that make requests and pauses in sequence, such as to create a bucket and wait until it is usable.
+"""Calls that make requests and pauses in sequence, such as creating a bucket and waiting until it is usable.
 
 Each call is a generator. The driver of a call waits and sends, and decides nothing:
 
@@ -9,8 +9,8 @@ Each call is a generator. The driver of a call waits and sends, and decides noth
 4. To stop, abandon the submitted request, if any, and get the error from ``last_words``. Applied changes stay.
 
 A call reads no clock. Its driver ends the call after ``TimeoutOptions.management``, counted from the beginning of the
-call, but not before the response to the first request. The first request and the wait for the key-value nodes have
-their own timeouts. Only ``watch_indexes`` has no timeout: its caller can cancel it (decision D60).
+call, but not before the first request has ended. The first request and the wait for the key-value nodes have their own
+timeouts. Only ``watch_indexes`` has no timeout: its caller can cancel it (decision D60).
 
 Source: SDK-RFC 0054; SDK-RFC 0049 "Controlled Backoff for Always Retry" for the pauses between requests.
 """

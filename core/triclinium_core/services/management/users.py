@@ -1,4 +1,4 @@
-"""Users, groups and roles: values, and the requests that create, change, read and drop them.
+"""Users, groups and roles: values, and requests that create, change, read or drop them.
 
 Source: SDK-RFC 0054 "UserManager".
 """
@@ -41,7 +41,7 @@ class AuthDomain(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Permission of a user or group, with its keyspace. A scope or collection ``*`` or "" becomes None: all.
+    """Permission of a user or group, with its keyspace. A scope or collection of ``*`` or "" becomes None, for all.
 
     Raises:
         InvalidArgumentException: a name is invalid, or there is a collection without a scope, or a scope without a
@@ -57,7 +57,7 @@ class Role:
     collection: str | None = None
 
     def __post_init__(self) -> None:
-        # The roles of a user are sent as one text, in which commas and brackets have a meaning.
+        # The roles of a user or group are sent as one text, in which commas and brackets are separators.
         if not isinstance(self.name, str) or not _ROLE_NAME.fullmatch(self.name):
             raise errors.InvalidArgumentException(
                 f"name={shown(self.name)} must be 1 to 100 characters from A-Z a-z 0-9 _", parameter="name"
@@ -128,7 +128,7 @@ class User:
     password: str | None = field(default=None, repr=False)
     """New password; None keeps the current one. A server never reveals a password."""
     unknown: tuple[str, ...] = ()
-    """Roles and groups from the server in a form unknown to this version, as JSON of at most 300 characters each. The
+    """Roles and groups from the server in a form unknown to this version, as text of at most 300 characters each. The
     client does not write back a user with unknown parts, because they would be lost; ``unknown=()`` drops them."""
 
     def __post_init__(self) -> None:
@@ -172,7 +172,7 @@ class Group:
     """Roles of the group, stored as a frozenset."""
     ldap_group_reference: str | None = None
     unknown: tuple[str, ...] = ()
-    """Roles from the server in a form unknown to this version, like ``User.unknown``."""
+    """Parts from the server in a form unknown to this version, like ``User.unknown``."""
 
     def __post_init__(self) -> None:
         check_group_name(self.name, "name")
@@ -235,13 +235,13 @@ class UserResult(service_request.ServiceResult, frozen=True):
 
 
 class AllUsersResult(service_request.Listing, frozen=True):
-    """All users of a domain."""
+    """Users of a domain."""
 
     users: tuple[UserAndMetadata, ...]
 
 
 class RolesResult(service_request.Listing, frozen=True):
-    """All roles that the server defines."""
+    """Roles that the server defines."""
 
     roles: tuple[RoleAndDescription, ...]
 
@@ -253,7 +253,7 @@ class GroupResult(service_request.ServiceResult, frozen=True):
 
 
 class AllGroupsResult(service_request.Listing, frozen=True):
-    """All groups."""
+    """Groups of the cluster."""
 
     groups: tuple[Group, ...]
 
@@ -460,7 +460,7 @@ class UpsertUser(ManagementRequest, frozen=True):
 
 
 class ChangePassword(ManagementRequest, frozen=True):
-    """Request that changes the password of the user who sends it. ``repr`` does not show the password."""
+    """Request that changes the password of the client's user. ``repr`` does not show the password."""
 
     name: ClassVar[str] = "change_password"
     method: ClassVar[str] = "POST"

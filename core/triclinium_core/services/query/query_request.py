@@ -104,7 +104,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     consistent_with: tuple[MutationToken, ...] = ()
     """Mutations that the indexes must contain, one for each vbucket: the ``tokens`` of a ``MutationState``."""
     metrics: bool = False
-    """Whether the metadata has metrics."""
+    """Whether to request metrics. Without them, all metrics in the metadata are 0."""
     profile: QueryProfile = QueryProfile.OFF
     """Amount of detail in the metadata's profile."""
     flex_index: bool = False
@@ -191,7 +191,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         return PreparedPlan(name) if isinstance(name, str) and name else None
 
     def statement_members(self) -> dict[str, object]:
-        """Return the members of the request for the statement or the plan."""
+        """Return the members of the request that contain the statement or the plan."""
         if self.plan is not None:
             executed: dict[str, object] = {"prepared": self.plan.name}
             return executed | ({"encoded_plan": self.plan.encoded_plan} if self.plan.encoded_plan else {})
@@ -200,7 +200,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         return {"statement": self.statement}
 
     def options(self) -> dict[str, object]:
-        """Return the members of the request for its options. Omit options with the default, except ``metrics``."""
+        """Return the members of the request that contain the options. Omit defaults, except that of ``metrics``."""
         # Always send ``metrics``, because the service returns metrics by default.
         options = {"metrics": self.metrics, **StatementRequest.options(self)}
         if self.scan_consistency is QueryScanConsistency.REQUEST_PLUS:

@@ -52,7 +52,7 @@ class QueryWarning(msgspec.Struct, frozen=True):
 
 
 class QueryMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """Cost of a query. Everything is 0 unless ``metrics`` is requested."""
+    """Metrics of a query. All are 0 unless ``metrics`` is requested."""
 
     elapsed_time: float = 0.0
     """Seconds from the arrival of the query to the end of its response."""
@@ -77,9 +77,9 @@ class QueryMetaData(ServiceResult, frozen=True, kw_only=True):
     warnings: tuple[QueryWarning, ...] = ()
     metrics: QueryMetrics = QueryMetrics()
     signature: object = None
-    """Signature of the rows as JSON, mostly an object of types by name; None if not sent."""
+    """Signature of the rows, decoded from JSON: usually the type of each name; None if not sent."""
     profile: Mapping[str, object] | None = None
-    """Profile as JSON, if requested and readable; otherwise None."""
+    """Profile, decoded from JSON, if requested and readable; otherwise None."""
 
 
 class _Metrics(answers.AnsweredMetrics, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Search queries: one class for each kind. Queries are values and can contain each other.
+"""Search queries: a class for each kind in RFC 0052, and ``RawQuery``. Queries are values and can contain each other.
 
 Source: SDK-RFC 0052 "SearchQuery implementations"; bleve ``search/query`` for the JSON that the service accepts.
 """
@@ -116,7 +116,7 @@ class TermQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True, init=False)
 class PhraseQuery(FieldQuery):
-    """Documents with several exact, consecutive terms of the index, without analysis.
+    """Documents with exact, consecutive terms of the index, without analysis.
 
     Args:
         terms: one or more.
@@ -313,7 +313,7 @@ class DisjunctionQuery(SearchQuery):
     """Documents that match at least ``min`` of the queries.
 
     Args:
-        disjuncts: the queries, at least ``min``.
+        disjuncts: one or more queries, and at least ``min``.
         min: number of queries that a document must match. Default: 1.
     """
 

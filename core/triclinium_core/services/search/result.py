@@ -1,4 +1,4 @@
-"""Result of a search: hits, counts by facets, and metrics.
+"""Result of a search: hits, and metadata with metrics, errors and facets.
 
 Source: SDK-RFC 0052 "Return Types"; bleve ``search.go`` and ``search/search.go`` for the JSON.
 """
@@ -69,7 +69,7 @@ class SearchRow(msgspec.Struct, frozen=True):
     """Hit of a search."""
 
     index: str
-    """Name of the index partition with the hit, which begins with the name of the index."""
+    """Name of the index partition with the hit. It begins with the name of the index."""
     id: str
     """Id of the document."""
     score: float = 0.0
@@ -94,7 +94,7 @@ class SearchRow(msgspec.Struct, frozen=True):
         """Return the requested fields, converted to ``as_type`` in one pass.
 
         Raises:
-            DecodingFailureException: the fields do not fit the type.
+            DecodingFailureException: the fields do not fit the type, or are too large to be decoded.
         """
         return decode_json(self.encoded_fields or b"{}", as_type, f"the fields of {self.id!r} are")
 
@@ -254,7 +254,7 @@ def decode_row(data: bytes) -> SearchRow:
 def _check_unknown_form(encoded: bytes) -> None:
     excess = UNKNOWN_FORM_LIMITS.excess(encoded)
     if excess is not None:
-        raise MalformedAnswer(f"a form unknown to this version, with {excess}")
+        raise MalformedAnswer(f"a response in a form unknown to this version, with {excess}")
 
 
 def _read_hit(found: Members) -> _Hit:
@@ -315,7 +315,7 @@ def _read_answer(found: Members) -> _Answer:
     status = found.members("status")
     failed = status.integer("failed") if status.is_set("failed") else 0
     if found.get("status", dict[str, msgspec.Raw]) is None or failed is None or failed < 0:
-        raise MalformedAnswer("the response has no valid number of failed partitions")
+        raise MalformedAnswer("the response has no status, or an invalid number of failed partitions")
     errors = status.members("errors").raw
     texts = {name: text if (text := decoded(raw, str)) is not None else as_text(raw) for name, raw in errors.items()}
     facets = found.members("facets")

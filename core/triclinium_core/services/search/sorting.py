@@ -67,7 +67,7 @@ class SortField(Sort):
 
     Args:
         field: name of the field.
-        type: type as which the field's values are compared. Default: the server's value.
+        type: type by which the server compares the field's values. Default: the server's value.
         mode: which of several values of a document to use. Default: the server's value.
         missing: whether documents without the field are first or last. Default: the server's value.
     """

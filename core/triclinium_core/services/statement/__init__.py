@@ -1,1 +1,1 @@
-"""Common parts of query and analytics: a SQL++ statement, its parameters, and times in JSON."""
+"""Common parts of query and analytics: statements, parameters, identifiers, durations and responses."""

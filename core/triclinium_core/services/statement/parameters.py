@@ -126,7 +126,7 @@ class RawOptions:
         """Raise if an option sets a member of the request that triclinium sets itself.
 
         Args:
-            members: members that triclinium writes, each with the option that sets it.
+            members: members that triclinium writes, each with what to use instead.
 
         Raises:
             InvalidArgumentException: an option is one of these members, or a parameter of the statement.

@@ -30,7 +30,7 @@ MEMBERS: Mapping[str, str] = {
     "statement": "the statement",
     "timeout": "TimeoutOptions(query=...) or TimeoutOptions(analytics=...), whose rest the service gets",
 }
-"""Members of the requests of both services, each with the option that sets it."""
+"""Members of the requests of both services that ``raw`` must not set, each with what to use instead."""
 
 
 class QueryContext(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
         return query_identifier(name)
 
     def options(self) -> dict[str, object]:
-        """Return the members of the request for its options. Omit options that are not set."""
+        """Return the members of the request that contain the options. Omit options that are not set."""
         return {"readonly": True} if self.readonly else {}
 
     def headers(self) -> tuple[tuple[str, str], ...]:

@@ -36,14 +36,14 @@ class ViewRow(msgspec.Struct, frozen=True):
 
     @property
     def value(self) -> object:
-        """Value that the view emitted, or that its reduction made from several values."""
+        """Value that the view emitted, or the result of its reduction."""
         return self.value_as(object)
 
     def key_as(self, as_type: type[T]) -> T:
         """Return the key converted to ``as_type`` in one pass.
 
         Raises:
-            DecodingFailureException: the key does not fit the type.
+            DecodingFailureException: the key does not fit the type, or is too large to be decoded.
         """
         return decode_json(self.encoded_key, as_type, "the key of a row is")
 
@@ -51,7 +51,7 @@ class ViewRow(msgspec.Struct, frozen=True):
         """Return the value converted to ``as_type`` in one pass.
 
         Raises:
-            DecodingFailureException: the value does not fit the type.
+            DecodingFailureException: the value does not fit the type, or is too large to be decoded.
         """
         return decode_json(self.encoded_value, as_type, "the value of a row is")
 
@@ -70,7 +70,7 @@ class ViewMetaData(ServiceResult, frozen=True):
     total_rows: int | None = None
     """Number of rows in the whole view; None without a readable one, as for a reduction."""
     debug: Mapping[str, object] | None = None
-    """Debug information as JSON, if requested; otherwise None."""
+    """Debug information, decoded from JSON, if requested; otherwise None."""
     errors: tuple[ViewError, ...] = ()
     """Errors of nodes that did not return their rows. If there are any, rows are missing."""
 

@@ -1,7 +1,7 @@
 """Conditions of faults and of node commands: from which request, at which time, for how long, with which probability.
 
-Both start when all of their conditions to start are met, and end a given time after that. A probability applies to each
-request separately. The driver supplies time and randomness; all nodes of a cluster share them.
+Both start when all of their start conditions are met, and end ``for_seconds`` later, if given. A probability applies to
+each request separately. The driver supplies time and randomness; all nodes of a cluster share them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ IMMEDIATELY = Conditions()
 
 
 def check_conditions(**given: Unpack[FaultConditions]) -> Conditions:
-    """Return the conditions, in seconds.
+    """Check the conditions, and return them with times in seconds.
 
     Raises:
         InvalidArgumentException: a value is invalid; ``parameter`` names it.
@@ -102,7 +102,7 @@ class FaultClock:
             )
 
     def draws(self, probability: float) -> bool:
-        """Return whether an event of this probability happens now. Certain events draw nothing."""
+        """Return whether an event of this probability happens now. With a probability of 1, nothing is drawn."""
         if probability >= 1:
             return True
         return self.rng is not None and self.rng.random() < probability
@@ -121,28 +121,28 @@ class Progress:
         self._clock = clock
         self._requests_missing = conditions.after_requests
         self._since = clock.now
-        """Time of the creation, or of the last missing request."""
+        """Time of the creation, or of the last request that ``after_requests`` counted."""
 
     @property
     def starts_at(self) -> float:
-        """Time of the start; infinity while requests are missing."""
+        """Time of the start; infinity until ``after_requests`` is reached."""
         if self._requests_missing:
             return math.inf
         return max(self._clock.zero + self.conditions.at_seconds, self._since)
 
     @property
     def ends_at(self) -> float:
-        """Time of the end; infinity before the start if that depends on requests, or without an end."""
+        """Time of the end; infinity without an end, or until ``after_requests`` is reached."""
         return self.starts_at + self.conditions.for_seconds
 
     @property
     def is_active(self) -> bool:
-        """Whether it has started and not ended."""
+        """Whether the fault or command has started and not ended."""
         return self._is_immediate or self.starts_at <= self._clock.now < self.ends_at
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the fault or command has ended."""
         return self.conditions.for_seconds < math.inf and self._clock.now >= self.ends_at
 
     def request_arrived(self) -> None:

@@ -103,7 +103,7 @@ class Faults:
         self._next.append(self._entry(opcode, fault, times, conditions))
 
     def always(self, opcode: Target, fault: Fault, **conditions: Unpack[FaultConditions]) -> None:
-        """Make ``fault`` strike every command with this opcode that no fault of ``next`` strikes, until ``clear``.
+        """Make ``fault`` strike every command with this opcode that no fault of ``next`` strikes, until it is cleared.
 
         A later fault of the same opcode or service takes precedence while it is active; without conditions it replaces
         the earlier ones. A fault for the opcode itself takes precedence over a fault for None.

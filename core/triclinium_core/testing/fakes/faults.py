@@ -189,7 +189,7 @@ def hang_up_mid_reply(*, bytes_sent: int = 12) -> Fault:
     Finds a client that keeps half a frame across a reconnect, or counts half a frame as a reply.
 
     Raises:
-        InvalidArgumentException: ``bytes_sent`` is negative or out of range.
+        InvalidArgumentException: ``bytes_sent`` is out of range.
     """
     return HangUpMidReply(check_integer(bytes_sent, "bytes_sent", 0, UINT32_MAX))
 
@@ -208,7 +208,7 @@ def wrong_length(*, announced: int = UINT32_MAX) -> Fault:
     Finds a client that allocates, or waits for, any size that a node announces.
 
     Raises:
-        InvalidArgumentException: ``announced`` has more than 32 bits.
+        InvalidArgumentException: ``announced`` is not an unsigned number of 32 bits.
     """
     return WrongLength(check_integer(announced, "announced", 0, UINT32_MAX))
 

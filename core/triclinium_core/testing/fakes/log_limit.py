@@ -23,7 +23,7 @@ class LogLimit(Generic[E]):
 
     Args:
         entries_max: maximum number of entries; a full log drops the older half.
-        size_of: returns the bytes of the variable parts of an entry.
+        size_of: function that returns the size in bytes of the variable parts of an entry.
     """
 
     def __init__(self, entries_max: int, size_of: Callable[[E], int]) -> None:

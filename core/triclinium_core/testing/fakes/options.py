@@ -29,13 +29,13 @@ IMPLEMENTED_FEATURES = frozenset(HelloFeature) - {
 """Features that the node can grant, because it implements them."""
 
 VBUCKET_COUNTS = (128, 1024)
-"""Valid numbers of vbuckets of a bucket: 128 with small-bucket storage."""
+"""Valid numbers of vbuckets of a bucket; on a server, 128 requires Magma storage."""
 
 NODES_MAX = 128
 """Maximum number of nodes, so that each node has a vbucket even of a bucket with 128 vbuckets."""
 
 PORT_STRIDE = 2
-"""Distance of the KV ports of adjacent nodes: a TLS port fits between them."""
+"""Distance between the KV ports of adjacent nodes: a TLS port fits between them."""
 
 SERVICE_PORTS: Mapping[Service, int] = {
     Service.MANAGEMENT: 8091,
@@ -53,7 +53,7 @@ TLS_SERVICE_PORTS: Mapping[Service, int] = {service: port + 10_000 for service, 
 """Default ports of the services over TLS."""
 
 SERVICE_PORT_STRIDE = 10
-"""Distance of the service ports of adjacent nodes."""
+"""Distance between the service ports of adjacent nodes."""
 
 HTTP_SERVICES = frozenset(SERVICE_PORTS)
 """All services except KV; they use HTTP."""
@@ -70,7 +70,7 @@ class FakeNodeOptions:
     host: str = "127.0.0.1"
     """Host of the node in configs; for ``$HOST`` a client substitutes the host to which it connected."""
     port: int = 11210
-    """Port of the node in configs: the port on which the driver serves it."""
+    """KV port of the node in configs: the port on which the driver serves it."""
     tls_port: int | None = None
     alternate_addresses: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Host and KV port in other networks, by network name such as ``external``. KV over TLS has the same port.
@@ -105,7 +105,7 @@ class FakeNodeOptions:
     error_map: ErrorMapDocument | None = ERROR_MAP
     """Error map; None for a node that does not support GET_ERROR_MAP."""
     cluster_uuid: str | None = None
-    """UUID of the cluster in configs. None for it and the name: like a server before 7.6.4, which sends neither."""
+    """UUID of the cluster in configs; None omits it. Servers before 7.6.4 send neither it nor the name."""
     cluster_name: str | None = None
     config_epoch: int = 1
     config_revision: int = 1

@@ -147,7 +147,7 @@ class Schedule:
         self._set_due()
 
     def reset_clock(self) -> None:
-        """Adapt to a clock that has been set."""
+        """Recompute ``due`` after a change to the zero of the clock."""
         self._set_due()
 
     def _start(self, planned: _Planned) -> None:

@@ -39,7 +39,7 @@ class Response(StrEnum):
     HTTP_501 = "HTTP status 501"
     SERVICE_ERROR = "error of the service"
     ACCEPTED = "accepted without effect"
-    NOT_GRANTED = "HELLO does not grant it"
+    NOT_GRANTED = "not granted by HELLO"
 
 
 class Unsupported(NamedTuple):
@@ -107,7 +107,7 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         _KV,
         _SINGLE_PATH,
     ),
-    Unsupported("other-reads", "KV", "lists of keys, random documents, sequence numbers of all vbuckets", _KV, _READS),
+    Unsupported("other-reads", "KV", "lists of keys, random documents, evictions, and rare reads", _KV, _READS),
     Unsupported("node-administration", "KV", "commands of the cluster manager and of tools", _KV, _ADMINISTRATION),
     Unsupported(
         "connection-features",
@@ -155,7 +155,7 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
     Unsupported(
         "search-mappings",
         "search",
-        "`analyzeDoc` by a mapping with types, properties or another analyzer than `standard`, and of numbers and dates",
+        "`analyzeDoc` by a mapping with types, properties or an analyzer other than `standard`, and of numbers and dates",
         Response.HTTP_501,
     ),
     Unsupported(
@@ -302,7 +302,7 @@ _OPCODES: Mapping[int, Unsupported] = {opcode: row for row in UNSUPPORTED for op
 
 
 def reason(name: str) -> str:
-    """Return the sentence with which a response names the feature of a row and the page; raise KeyError for no row."""
+    """Return the sentence with which a response names a feature and the page; raise KeyError for an unknown name."""
     return f"this fake server does not support {_ROWS[name].what} ({name} in {PAGE})"
 
 

@@ -113,7 +113,7 @@ class AwaitedStrategy:
 
     Args:
         strategy: wrapper that returns the answers.
-        think: returns the awaitable that the wrapper awaits before each answer.
+        think: returns the awaitable that the wrapper awaits before each answer, and after each recorded success.
     """
 
     def __init__(self, strategy: CheckedStrategy, think: Callable[[], Awaitable[None]]) -> None:
@@ -143,7 +143,7 @@ class AwaitedStrategy:
         return self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
 
     async def record_success(self, *, token: smithy.RetryToken) -> None:
-        """Take a token back, then wait."""
+        """Record a success, then wait."""
         self._strategy.record_success(token=token)
         await self._think()
 

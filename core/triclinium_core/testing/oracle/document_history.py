@@ -19,7 +19,7 @@ class _Version(NamedTuple):
     """Version of a document with a known CAS."""
 
     begin: Instant
-    """Submission time of an operation that returned this version."""
+    """Submission time of the first operation that returned this version."""
     settled: Instant
     """Time at which a caller first got this version."""
     data: bytes | None = None

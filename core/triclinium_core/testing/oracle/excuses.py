@@ -1,4 +1,4 @@
-"""Valid causes of failures: the faults between clients and nodes, and their times.
+"""Valid causes of failures, such as the faults between clients and nodes, and their times.
 
 Without such a cause, an operation may fail only with an error in ``ANSWERS``.
 
@@ -141,11 +141,11 @@ class Excuses:
         self._dropped[keyspace] = NEVER
 
     def created(self, keyspace: Keyspace, instant: Instant) -> None:
-        """Record that a dropped collection was created again, and the time at which all nodes know it again."""
+        """Record that a dropped collection was created again, and the time at which all nodes have it again."""
         self._dropped[keyspace] = instant
 
     def learned(self, instant: Instant) -> None:
-        """Record that all nodes know the current collections."""
+        """Record that all nodes have the current collections."""
         for keyspace, until in self._dropped.items():
             if until != NEVER:
                 self._dropped[keyspace] = min(until, instant)

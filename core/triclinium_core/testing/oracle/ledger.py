@@ -88,7 +88,7 @@ class _Stream:
 
 
 class Ledger:
-    """Accounts of one client. A method that records an event raises ``Violation`` if the event contradicts an account.
+    """Accounts of all clients. A method that records an event raises ``Violation`` if the event contradicts an account.
 
     ``collection_ids`` covers all collections that operations may name.
     """
@@ -153,7 +153,7 @@ class Ledger:
             account.forged_at = instant
         if command.applied and command.opcode in CHANGING_OPCODES:
             account.applied += 1
-            self._check_applied(account, f"{command.opcode!r} {command.key!r}")
+            self._check_applied(account, f"{Opcode(command.opcode).name} {command.key!r}")
 
     def retried(self, submission: Submission, report: ReportRetry, now: float) -> None:
         """Record a retry that the client reports. The rules must permit it, and it must begin before the deadline."""
@@ -164,7 +164,7 @@ class Ledger:
             raise Violation(f"{submission} is retried for {report.reason}: it may have been applied")
         due = now + report.delay
         if due > deadline + RESOLUTION or (report.dispatches and due >= deadline):
-            raise Violation(f"{submission} is due for a retry at {due:.6f} s, after its deadline at {deadline:.6f} s")
+            raise Violation(f"{submission} is due for a retry at {due:.6f} s, but its deadline is {deadline:.6f} s")
         self._retries[submission.token].append(report)
         # Outside the default collection, a failed request for the collection id may cause the retry, without a frame
         # of the operation.
@@ -185,7 +185,9 @@ class Ledger:
         account, reports = self._account_of[submission.token], self._retries[submission.token]
         ordered = sum(report.dispatches for report in reports)
         if error.context.retry_attempts != ordered:
-            raise Violation(f"{submission} reports {error.context.retry_attempts} retries; the client made {ordered}")
+            raise Violation(
+                f"{submission} reports retry_attempts={error.context.retry_attempts}, but the number of retries is {ordered}"
+            )
         if _needs_a_frame(error) and submission.place.keyspace.is_default_collection:
             account.frames_least += 1
         if not may_be_applied(error):
@@ -218,8 +220,8 @@ class Ledger:
         for look, account in self._accounts.items():
             if not account.frames_least <= account.frames_left <= account.frames_most:
                 raise Violation(
-                    f"{Opcode(look.opcode).name} {look.key!r} was sent {account.frames_left} times; its results and "
-                    f"retries imply {account.frames_least} to {account.frames_most} times"
+                    f"the number of frames of {Opcode(look.opcode).name} {look.key!r} is {account.frames_left}; its results "
+                    f"and retries imply {account.frames_least} to {account.frames_most}"
                 )
 
     def _is_survivable(self, command: LoggedCommand, fault: CommandFault) -> bool:
@@ -243,7 +245,7 @@ class Ledger:
 
     def _check_applied(self, account: _Account, name: str) -> None:
         if account.applied > account.operations:
-            raise Violation(f"{name} was applied {account.applied} times, but submitted {account.operations} times")
+            raise Violation(f"{name} was applied more often than submitted: {account.applied} > {account.operations}")
         if account.applied > account.operations - account.void:
             raise Violation(f"{name} was applied, but its error rules that out")
 

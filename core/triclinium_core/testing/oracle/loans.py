@@ -170,7 +170,7 @@ class LoanBook:
         """Record the submitted requests with synchronous strategies, in the order in which a client processes them."""
         unknown, self._unknown = self._unknown, []
         if len(unknown) != len(requests):
-            raise Violation(f"{len(unknown)} first tokens were requested for {len(requests)} requests")
+            raise Violation(f"first tokens requested: {len(unknown)}; requests submitted: {len(requests)}")
         for loan, request in zip(unknown, requests, strict=True):
             self._know(loan, request)
 
@@ -241,7 +241,7 @@ class LoanBook:
         if self._broken is not None:
             raise Violation(self._broken)
         if self._unknown:
-            raise Violation(f"{len(self._unknown)} first tokens were requested, but no request was submitted")
+            raise Violation(f"first tokens requested: {len(self._unknown)}; requests submitted: 0")
         for loan in touched:
             self._check_loan(loan)
 

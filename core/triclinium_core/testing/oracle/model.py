@@ -46,7 +46,7 @@ class Lock(NamedTuple):
 
 
 class Model:
-    """History of all documents, as the callers of one client see it.
+    """History of all documents, as the callers of all clients see it.
 
     Feed the model the operations and results of callers: it raises ``Violation`` if no history allows a result. Values
     must come from ``unique_values``, so that a document identifies its writers, and only these callers may write. The
@@ -225,13 +225,13 @@ class Model:
         if is_list:
             root, *parts = writers
             if not root.may_create or not all(isinstance(part.operation, MutateIn) for part in parts):
-                raise unique_values.Unreadable(f"{data!r} has an impossible order")
+                raise unique_values.Unreadable(f"the writes in {data!r} have an impossible order")
             return root, parts
         before = [writer for writer in writers if isinstance(writer.operation, document_operations.Prepend)]
         behind = [writer for writer in writers if isinstance(writer.operation, document_operations.Append)]
         root = writers[len(before)] if len(before) < len(writers) else writers[0]
         if not isinstance(root.operation, document_operations.Store) or writers != [*before, root, *behind]:
-            raise unique_values.Unreadable(f"{data!r} has an impossible order")
+            raise unique_values.Unreadable(f"the writes in {data!r} have an impossible order")
         return root, [*before, *behind]
 
 

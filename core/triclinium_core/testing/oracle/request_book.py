@@ -61,7 +61,7 @@ class Asked:
     """Number of times that the client sent bytes of the request, without preparations."""
     times_permitted: int = 1
     times_applied: int = 0
-    """Number of responses from nodes that carried the request out."""
+    """Number of times that a node carried the request out."""
     retries: int = 0
     strikes: list[bool] = field(default_factory=list)
     """For each fault that struck the request, whether a patient client survives the fault."""
@@ -99,7 +99,7 @@ class RequestBook:
         """Number of bytes that the client received after the last request, by stream."""
         self._struck: set[int] = set()
         self._lost_at: Instant = (-1.0, 0)
-        """Time at which a connection without a request was last lost or refused."""
+        """Time at which a connection without an open request was last lost or refused."""
 
     def __contains__(self, token: int) -> bool:
         return token in self._asked
@@ -174,7 +174,7 @@ class RequestBook:
         """Record rows that a reader gets: they must be the next rows, and the reader must be waiting."""
         asked = self._open(token, "gets rows")
         if not asked.wants_rows or not rows:
-            raise Violation(f"{asked} hands out {len(rows)} rows, but its reader {_waits(asked)}")
+            raise Violation(f"{asked} hands out rows, {len(rows)} in all, but its reader {_waits(asked)}")
         asked.wants_rows = False
         asked.rows += rows
         if not asked.is_forged and [*asked.drawn.rows[: len(asked.rows)]] != asked.rows:
@@ -204,7 +204,9 @@ class RequestBook:
         asked = self._close(token)
         self._timeouts += isinstance(error, errors.TimeoutException)
         if error.context.retry_attempts != asked.retries:
-            raise Violation(f"{asked} reports {error.context.retry_attempts} retries; the client made {asked.retries}")
+            raise Violation(
+                f"{asked} reports retry_attempts={error.context.retry_attempts}, but the number of retries is {asked.retries}"
+            )
         if not may_be_applied(error) and not asked.rows:
             self._void(asked)
         refused = error.context.refused_reason

@@ -61,7 +61,7 @@ class Submission:
         self.is_void: bool = False
         """Whether the operation has certainly not been applied and never will be."""
         self.created: bool = isinstance(operation, document_operations.Store)
-        """Whether the operation, once applied, created the current document. For a count, only the result shows it."""
+        """Whether the operation, if applied, created the document: True for a store, or if a result shows it."""
 
     @total_repr
     def __repr__(self) -> str:

@@ -86,7 +86,7 @@ class Chaos:
         self._happen(self._chance.weigh(self._peaceful))
 
     def calm_down(self) -> None:
-        """End all disruptions: every node responds and knows the newest map, and every vbucket has a node."""
+        """End all disruptions: every node responds and has the newest map, and every vbucket has a node."""
         for index, node in enumerate(self._nodes):
             node.faults.clear()
             self._nodes.revive(index)

@@ -179,7 +179,7 @@ class CheckedSimulation(Simulation):
         self._is_closing = False
         left_over = self.clients[index].statistics().open_operations
         if left_over:
-            raise Violation(f"{left_over} operations are open though their client is closed")
+            raise Violation(f"the client is closed, but its number of open operations is {left_over}")
         self.replace_client(index)
 
     def ask(
@@ -451,7 +451,9 @@ class CheckedSimulation(Simulation):
         if isinstance(action, neutral.PauseReading | neutral.ResumeReading):
             was_paused = self.links[action.stream].is_paused
             if was_paused is isinstance(action, neutral.PauseReading):
-                raise Violation(f"stream {action.stream} {'pauses' if was_paused else 'is read'} already: {action!r}")
+                raise Violation(
+                    f"stream {action.stream} {'is paused' if was_paused else 'is read'} already: {action!r}"
+                )
         super()._carry_out(action)
         if isinstance(action, neutral.OpenStream):
             self._opened(action.stream)
@@ -503,7 +505,7 @@ class CheckedSimulation(Simulation):
     def _settled(self, token: neutral.Token) -> Submission:
         submission = self.model.submissions[token]
         if not submission.is_open:
-            raise Violation(f"{submission} is settled, although its caller has left")
+            raise Violation(f"{submission} is settled after its caller left or got its result")
         return submission
 
     def _abandon(self, token: neutral.Token) -> None:
@@ -542,7 +544,7 @@ class CheckedSimulation(Simulation):
             is_forbidden = submission.may_change and not reason.allows_non_idempotent_retry
             is_terminal = isinstance(strategy, FastFailOnTerminalErrorRetryStrategy) and reason in TERMINAL_ERRORS
             if not is_forbidden and not is_terminal:
-                raise Violation(f"{submission} is not retried for {reason}, although its strategy requests it")
+                raise Violation(f"{submission} is not retried for {reason}, although its strategy permits the retry")
 
     def _revision_known(self, client: int) -> Revision | None:
         connections = self.clients[client].statistics().connections

@@ -11,7 +11,7 @@ from triclinium_core.retry.couchbase import RetryAction
 from triclinium_core.testing.oracle.loans import LoanBook
 
 Question = Coroutine[Any, Any, RetryAction | None]
-"""Running call of a strategy, which returns the decision, or None if it records a success."""
+"""Running call of a strategy, which returns the decision about an attempt."""
 
 
 class Consultations:

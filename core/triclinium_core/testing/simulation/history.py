@@ -4,11 +4,12 @@ Theory of operation. A history consists of a few rounds of three parts each. In 
 and abandoned, bytes move in pieces, faults strike, nodes die, are cut off, slow down, keep an old map, join and leave,
 and the collection is dropped and created; nodes may learn of a new collection late. Then all faults end, and the
 clients must *recover* in bounded time. In the *peace* after that, the map changes only as an administrator would change
-it, and prepared plans become stale. Every operation must succeed: no failure has an excuse. Every law of
-``CheckedSimulation`` holds throughout.
+it, and prepared plans become stale. No failure has an excuse then. Every law of ``CheckedSimulation`` holds
+throughout.
 
-In most histories, callers also query services and read rows (``readers``). In many histories, clients and callers have
-token strategies (``token_strategies``). In some histories, applications close a client during its work (``endings``).
+In most histories, callers also query services and read rows (``readers``). In half of all histories, clients and
+callers may have token strategies (``token_strategies``). In half, applications may close a client during its work
+(``endings``).
 """
 
 from __future__ import annotations
@@ -257,7 +258,7 @@ class ClusterHistory:
             # The strategies of open requests may wait longer than a document operation may take.
             self.simulation.flow_for(SERVICE_TIMEOUTS.query)
         if self.simulation.open_operations:
-            raise Violation(f"{self.simulation.open_operations} operations are open after their deadlines")
+            raise Violation(f"the number of operations open after their deadlines is {self.simulation.open_operations}")
         self.simulation.check_frames()
 
 

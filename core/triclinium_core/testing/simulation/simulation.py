@@ -39,7 +39,7 @@ LIVELOCK = "client and node keep each other busy while the time does not pass"
 
 
 def client_options(nodes: FakeNodes) -> ClientOptions:
-    """Return default client options with the address and the credentials of the nodes."""
+    """Return default client options with the addresses and the credentials of the nodes."""
     connection_string, user = nodes.connection_string(), nodes[0].options
     assert connection_string is not None
     authenticator = PasswordAuthenticator(user.username, user.password)

@@ -39,11 +39,11 @@ def has_token_strategies(seed: int) -> bool:
 
 
 class Unwilling(smithy.StandardRetryStrategy):
-    """Strategy that issues no token, so that the client sends its operations only once."""
+    """Strategy that issues no token, and so permits no retry."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.SingleUseToken:
         """Refuse the token."""
-        raise smithy.RetryError("it issues no token")
+        raise smithy.RetryError("this strategy issues no token")
 
 
 class TokenStrategies:

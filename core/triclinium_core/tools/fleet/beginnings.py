@@ -17,7 +17,7 @@ class Beginnings:
 
     Args:
         fleet: the clients.
-        duration: instant from which no operation begins, in seconds.
+        duration: instant in seconds; no operation begins then or later.
         rng: random source for the phases of even arrivals, and for start times and clients of Poisson arrivals.
     """
 

@@ -31,7 +31,7 @@ class PoissonArrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Random arrivals: one operation per client and period on average, independent of earlier operations.
 
     Raises:
-        InvalidArgumentException: a value is of another type.
+        InvalidArgumentException: a value has the wrong type.
     """
 
     at_once: bool = False
@@ -47,7 +47,7 @@ class ClosedLoop(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     The period of the fleet has no effect.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or of another type.
+        InvalidArgumentException: a value is out of range or of the wrong type.
     """
 
     operations: int = 1
@@ -71,7 +71,7 @@ class Spike(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="
     """Usual demand, except between two instants.
 
     Raises:
-        InvalidArgumentException: the end is not after the start, or a value is out of range or of another type.
+        InvalidArgumentException: the end is not after the start, or a value is out of range or of the wrong type.
     """
 
     start: float
@@ -93,8 +93,8 @@ class Ramp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="r
     """Piecewise linear demand, constant before the first point and after the last.
 
     Raises:
-        InvalidArgumentException: there are no points, the seconds of the points do not grow, or a value is out of range
-            or of another type.
+        InvalidArgumentException: there are no points, the seconds of the points do not increase, or a value is out of
+            range or of the wrong type.
     """
 
     points: tuple[tuple[float, float], ...]

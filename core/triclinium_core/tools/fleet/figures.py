@@ -57,7 +57,7 @@ class TimeStep(Totals):
     fulfilled: int
     """Number of operations that began in this step and succeeded at any time."""
     queue: float
-    """Maximum number of requests that are queued, or in service at a ``ParallelService``."""
+    """Maximum number of requests that are queued, or in service at a ``ParallelService`` with ``growth``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

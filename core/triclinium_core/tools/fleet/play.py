@@ -103,7 +103,7 @@ class _Player:
 
     def _begin(self, client: int, now: float) -> None:
         self.tally.count("begun", now)
-        # Put consecutive operations into different processes.
+        # Assign the clients to the processes in turn.
         call = self._processes[client % len(self._processes)](now, now + self._scenario.fleet.timeout)
         call.client = client
         resume_at = call.begin(now)

@@ -23,7 +23,7 @@ class ExponentialDelays(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Delays that double from retry to retry, up to a ceiling. A constant delay has ``base`` equal to ``most``.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or of another type.
+        InvalidArgumentException: a value is out of range or of the wrong type.
     """
 
     base: float
@@ -41,7 +41,7 @@ class DecorrelatedDelays(Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Delays that are drawn between a base and three times the previous delay, up to a ceiling.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or of another type.
+        InvalidArgumentException: a value is out of range or of the wrong type.
     """
 
     base: float
@@ -60,7 +60,7 @@ class CountedRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A limited number of attempts, without shared state: ``SimpleRetryStrategy``.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or of another type.
+        InvalidArgumentException: a value is out of range or of the wrong type.
     """
 
     name: str
@@ -77,13 +77,13 @@ class QuotaRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A limited number of attempts, and a quota that successes refill: ``StandardRetryStrategy``.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or of another type.
+        InvalidArgumentException: a value is out of range or of the wrong type.
     """
 
     name: str
     max_attempts: int = 3
     quota: int = 500
-    """Initial and maximum number of tokens. A retry costs 14, or 5 after a throttling error."""
+    """Initial and maximum number of units. A retry costs 14, or 5 after a throttling error."""
     delays: Delays = ExponentialDelays(base=0.05, most=20.0)
 
     def __post_init__(self) -> None:
@@ -96,7 +96,7 @@ class BudgetRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Retries within a budget to which first attempts contribute: ``BudgetRetryStrategy``.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or of another type.
+        InvalidArgumentException: a value is out of range or of the wrong type.
     """
 
     name: str
@@ -118,7 +118,7 @@ class BreakerRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A limited number of attempts, but no retries while many attempts fail: ``BreakerRetryStrategy``.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or of another type.
+        InvalidArgumentException: a value is out of range or of the wrong type.
     """
 
     name: str
@@ -137,7 +137,7 @@ class CouchbaseRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Retries until the deadline: ``BestEffortRetryStrategy``.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or of another type.
+        InvalidArgumentException: a value is out of range or of the wrong type.
     """
 
     name: str

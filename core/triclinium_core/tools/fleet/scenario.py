@@ -60,7 +60,7 @@ class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     A client does not wait for the results of earlier operations. ``arrivals`` and ``trend`` replace this default.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or of another type.
+        InvalidArgumentException: a value is out of range or of the wrong type, or a closed loop's trend is not steady.
     """
 
     clients: int = 1_000
@@ -99,7 +99,7 @@ class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.clients / self.period
 
     def operations(self, duration: float) -> float:
-        """Return the mean number of operations in ``duration`` seconds; in a closed loop, the maximum."""
+        """Return the mean number of operations in ``duration``, without ``at_once``; in a closed loop, the maximum."""
         if isinstance(self.arrivals, ClosedLoop):
             return float(self.clients * self.arrivals.operations)
         return self.demand * demanded(self.trend, duration)
@@ -121,7 +121,7 @@ class SimulatedService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     It also serves requests whose callers have left.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or of another type.
+        InvalidArgumentException: a value is out of range or of the wrong type.
     """
 
     capacity: float
@@ -129,7 +129,7 @@ class SimulatedService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     latency: float = 0.01
     """Time from sending a request to its answer, without the wait in the queue and the work."""
     queue: float = 1.0
-    """Length of the queue in seconds of work. A request that does not fit is overload."""
+    """Length of the queue in seconds of work. A request that does not fit counts as overload."""
     overload: Overload = Overload.THROTTLES
     rejection_cost: float = 0.1
     """Cost of rejecting a request, as a share of the cost of serving it."""
@@ -150,7 +150,7 @@ class ParallelService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     It also serves requests whose callers have left, and rejects none.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or of another type.
+        InvalidArgumentException: a value is out of range or of the wrong type.
     """
 
     base: float = 0.0
@@ -158,7 +158,7 @@ class ParallelService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     growth: float = 0.0
     """Additional seconds per request that is in service when a request begins, including that request."""
     leg: RandomTime = FixedTime(seconds=0.005)
-    """Time that a request takes to the service, and that its answer takes back."""
+    """Time that a request takes to reach the service, and that its answer takes to return."""
 
     def __post_init__(self) -> None:
         check_number(self.base, "base", 0.0, SECONDS_MAX)
@@ -173,7 +173,7 @@ class ContendedRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """
 
     leg: RandomTime = FixedTime(seconds=0.005)
-    """Time that a read or a write takes to the row, and that its answer takes back."""
+    """Time that a read or a write takes to reach the row, and that its answer takes to return."""
 
 
 Service = SimulatedService | ParallelService | ContendedRow
@@ -184,7 +184,7 @@ class Outage(Struct, frozen=True, forbid_unknown_fields=True):
     """Outage from ``start`` until ``end``. The service serves no requests, and queued requests are lost.
 
     Raises:
-        InvalidArgumentException: the end is not after the start, or a value is out of range or of another type.
+        InvalidArgumentException: the end is not after the start, or a value is out of range or of the wrong type.
     """
 
     start: float
@@ -205,15 +205,15 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One simulation: operations begin between 0 and ``duration``, and each operation is followed to its end.
 
     Raises:
-        InvalidArgumentException: a value is out of range, the outage ends after the duration, two strategies have the
-            same name, or the simulation would be too large.
+        InvalidArgumentException: a value is out of range or of the wrong type, the outage ends after the duration, two
+            strategies have the same name, or the simulation would be too large.
     """
 
     fleet: Fleet
     service: Service
     outage: Outage | None = None
     failure_rate: float = 0.0
-    """Share of requests that the service answers with an error at random. A retry may succeed."""
+    """Share of requests, drawn at random, that the service answers with an error. A retry may succeed."""
     duration: float = 60.0
     bucket: float = 1.0
     """Width of the steps of the figures, in seconds."""

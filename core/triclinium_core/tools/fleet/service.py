@@ -149,7 +149,7 @@ class QueueMachine(ServiceMachine):
     def _take(self, now: float) -> Fate:
         begin = max(self._free_at, now)
         if begin - now > self._queue:
-            # Decision F2: rejections take time of the worker, but together at most as much as another queue.
+            # Decision F2: rejections take up the worker's time, but together at most as much as another queue.
             self._free_at = max(self._free_at, min(self._free_at + self._rejection, now + 2 * self._queue))
             return AttemptOutcome.THROTTLED, now + self._latency if self._is_throttling else math.inf
         self._free_at = begin + (self._work if self._draw_work is None else self._draw_work())
@@ -175,7 +175,7 @@ class ParallelMachine(ServiceMachine):
         self._ends: list[float] = []
 
     def waiting(self, now: float) -> float:
-        """Return the number of requests in service."""
+        """Return the number of requests in service; always 0 without ``growth``."""
         ends = self._ends
         while ends and ends[0] <= now:
             heappop(ends)

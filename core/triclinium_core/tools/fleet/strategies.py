@@ -110,7 +110,7 @@ _TIME_PASSED = couchbase.WakeupReached()
 def couchbase_clients(make_strategy: Callable[[], CouchbaseRetryStrategy]) -> MakeProcess:
     """Return a factory of processes whose clients have Couchbase retries; each process calls ``make_strategy`` once.
 
-    The factory raises InvalidArgumentException if the strategy is asynchronous or no Couchbase strategy.
+    The factory raises InvalidArgumentException if the strategy is asynchronous or is not a Couchbase strategy.
     """
 
     def make_process(fleet: Fleet, rng: Random) -> Process:
@@ -192,7 +192,7 @@ MakeStrategy = Callable[[Random, Callable[[], float]], smithy.MinimalRetryStrate
 
 
 def _infos(*, idempotent: bool) -> Mapping[AttemptOutcome, smithy.ErrorInfo]:
-    """Return the error info of each outcome. After an attempt that may be applied, only an idempotent retry is safe."""
+    """Return the error info of each outcome. If an attempt may have been applied, only idempotent retries are safe."""
     return {
         AttemptOutcome.THROTTLED: smithy.ErrorInfo(is_retry_safe=True, is_throttling_error=True, fault="server"),
         AttemptOutcome.FAILED: smithy.ErrorInfo(is_retry_safe=True, fault="server"),
@@ -243,7 +243,7 @@ class SmithyCall(Call):
         return min(now + delay, self.deadline) if delay > 0 else None
 
     def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
-        """Pass the failure to the machine. Return when its delay ends, or None without token or time (decision F6)."""
+        """Pass the failure to the machine. Return the end of its delay; None without token or time (decision F6)."""
         process, machine = self._process, self._machine
         process.now = now
         if machine is None:

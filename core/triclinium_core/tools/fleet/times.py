@@ -23,7 +23,7 @@ class FixedTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, t
     """The same duration each time.
 
     Raises:
-        InvalidArgumentException: the value is out of range, or of another type.
+        InvalidArgumentException: the value is out of range or of the wrong type.
     """
 
     seconds: float
@@ -36,7 +36,7 @@ class ExponentialTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Exponentially distributed durations: memoryless, and short ones are the most frequent.
 
     Raises:
-        InvalidArgumentException: the value is out of range, or of another type.
+        InvalidArgumentException: the value is out of range or of the wrong type.
     """
 
     mean: float
@@ -49,7 +49,7 @@ class NormalTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """Normally distributed durations. A negative draw loses its sign.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or of another type.
+        InvalidArgumentException: a value is out of range or of the wrong type.
     """
 
     mean: float
@@ -65,7 +65,7 @@ class UniformTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     """Uniformly distributed durations between two limits.
 
     Raises:
-        InvalidArgumentException: a value is out of range or of another type, or the limits are in the wrong order.
+        InvalidArgumentException: a value is out of range or of the wrong type, or the limits are in the wrong order.
     """
 
     least: float

@@ -1,1 +1,1 @@
-"""Questions on retry decisions and their answers as JSON, which ``triclinium explain --batch`` reads and writes."""
+"""Questions about retry decisions and their answers as JSON, which ``triclinium explain --batch`` reads and writes."""

@@ -1,4 +1,4 @@
-"""Questions on Cassandra: the fields of each, the function that answers it, and the clauses that decide the answer.
+"""Questions about Cassandra: the fields of each, the function that answers it, and the clauses that decide the answer.
 
 ::
 
@@ -134,10 +134,10 @@ EVENTS: Mapping[str, Callable[[Question], cassandra.CoordinatorError | cassandra
 """Reader of the error for each event for which a policy is called."""
 
 ASKS: Mapping[str, Ask] = {"verdict": _answer_verdict, "request": _answer_request}
-"""Kinds of questions."""
+"""Functions that answer each kind of question."""
 
 CLAUSES: Mapping[str, Clauses] = {
     "verdict": lambda question: (verdict_clause(question.choice("event", EVENTS)(question)),),
     "request": lambda _: (f"{PAGE}, Hard-coded rules; decisions A2 and A8 to A10",),
 }
-"""Clauses on each kind of question."""
+"""Functions that return the clauses on each kind of question."""

@@ -1,6 +1,6 @@
 """Request as a script: the answers of each node in turn, passed to the request machine.
 
-Layout of an answer, in any spelling that ``error_names`` knows::
+Layout of an answer, in any spelling that ``error_names`` accepts::
 
     rows, empty                     a result, with and without rows
     ServerError, INVALID ...        an ERROR

@@ -1,4 +1,4 @@
-"""Questions on Couchbase: the fields of each, the function that answers it, and the clauses that decide the answer.
+"""Questions about Couchbase: the fields of each, the function that answers it, and the clauses that decide the answer.
 
 ::
 
@@ -196,7 +196,7 @@ ASKS: Mapping[str, Ask] = {
     "cap": _answer_cap,
     "terminal": _answer_terminal,
 }
-"""Kinds of questions."""
+"""Functions that answer each kind of question."""
 
 
 def _clauses_of_idempotent(question: Question) -> tuple[str, ...]:
@@ -235,4 +235,4 @@ CLAUSES: Mapping[str, Clauses] = {
     "cap": lambda _: (CAPPING_CLAUSE,),
     "terminal": lambda _: ("RFC 0049 Fail Fast (Terminal Errors)",),
 }
-"""Clauses on each kind of question."""
+"""Functions that return the clauses on each kind of question."""

@@ -32,7 +32,7 @@ class Question(dict[str, object]):
     """Fields of a question by name. Each method reads one field, and checks its type and range.
 
     Raises:
-        MalformedQuestion: from every method, for a field that is missing, of another type or out of range.
+        MalformedQuestion: from every method, for a field that is missing, of the wrong type or out of range.
     """
 
     def value(self, name: str) -> object:
@@ -119,7 +119,7 @@ def parse_status(text: str, where: str) -> int:
     """
     digits = text[2:]
     if not text.lower().startswith("0x") or not digits or not _HEXADECIMAL_DIGITS.issuperset(digits):
-        raise MalformedQuestion(f'{where} {quote(text)} is not 0x and hexadecimal digits; write it as "0x86"')
+        raise MalformedQuestion(f'{where} {quote(text)} is not 0x and hexadecimal digits, such as "0x86"')
     status = int(digits, 16)
     if status > STATUS_MAX:
         raise MalformedQuestion(f"{where} {quote(text)} has more than 16 bits; the largest is 0x{STATUS_MAX:04x}")

@@ -24,14 +24,14 @@ FAMILIES: Mapping[str, Mapping[str, Ask]] = {
     "cassandra": cassandra_questions.ASKS,
     "smithy": smithy_questions.ASKS,
 }
-"""Kinds of questions, by ``family``."""
+"""Functions that answer each kind of question, by ``family``."""
 
 CLAUSES: Mapping[str, Mapping[str, Clauses]] = {
     "couchbase": couchbase_questions.CLAUSES,
     "cassandra": cassandra_questions.CLAUSES,
     "smithy": smithy_questions.CLAUSES,
 }
-"""Clauses on each kind of question, by ``family``."""
+"""Functions that return the clauses on each kind of question, by ``family``."""
 
 
 def answer(question: Mapping[str, object]) -> AnswerFields:

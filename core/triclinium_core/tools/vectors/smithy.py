@@ -1,4 +1,4 @@
-"""Questions on Smithy: the fields of each, the function that answers it, and the clauses that decide the answer.
+"""Questions about Smithy: the fields of each, the function that answers it, and the clauses that decide the answer.
 
 ::
 
@@ -43,7 +43,7 @@ NUMBERS: Mapping[str, smithy.AwsRetryNumbers] = {
 RESPONSES: Mapping[str, ScriptedResponse] = {response.value: response for response in ScriptedResponse}
 
 Quota = Callable[[], int | None]
-"""Function that returns the number of tokens in a strategy's quota; None without a quota."""
+"""Function that returns the number of units left in a strategy's quota; None without a quota."""
 
 
 def _answer_backoff(question: Question) -> AnswerFields:
@@ -132,7 +132,7 @@ STRATEGIES: Mapping[str, Callable[[Question, Random, ScriptedClock], tuple[smith
 """Factories of the strategies that a question can name."""
 
 ASKS: Mapping[str, Ask] = {"backoff": _answer_backoff, "sequence": _answer_sequence}
-"""Kinds of questions."""
+"""Functions that answer each kind of question."""
 
 
 def _clauses_of_sequence(question: Question) -> tuple[str, ...]:
@@ -141,4 +141,4 @@ def _clauses_of_sequence(question: Question) -> tuple[str, ...]:
 
 
 CLAUSES: Mapping[str, Clauses] = {"backoff": lambda _: (BACKOFF_CLAUSE,), "sequence": _clauses_of_sequence}
-"""Clauses on each kind of question."""
+"""Functions that return the clauses on each kind of question."""

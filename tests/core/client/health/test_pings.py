@@ -1,4 +1,4 @@
-"""Pings: the client sends a NOOP on each connection and returns one report, even if connections change meanwhile."""
+"""Pings: the client sends a NOOP on each connection of the cluster or bucket, and returns one report."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_a_node_that_leaves_meanwhile() -> None:
 
 
 def test_two_concurrent_pings() -> None:
-    """Two concurrent pings send separate NOOPs."""
+    """Two concurrent pings are two open operations, and each gets its own report."""
     simulation = ready()
     first, second = simulation.inquire(Ping("travel", "a")), simulation.inquire(Ping("travel", "b"))
     assert 2 == simulation.open_operations

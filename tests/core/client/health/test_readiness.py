@@ -87,7 +87,7 @@ def test_a_bucket_needs_the_cluster_too() -> None:
 
 
 def test_other_buckets_are_no_matter() -> None:
-    """If one bucket is denied, waits for other buckets are not delayed."""
+    """If one bucket is denied, waits for another bucket and for the cluster still end."""
     simulation = Recorded()
     denied = simulation.inquire(WaitUntilReady("secret"))
     simulation.run()
@@ -194,7 +194,7 @@ def test_abandoned() -> None:
 
 
 def test_a_node_that_accepts_the_bucket_again() -> None:
-    """A wait connects to a node that denied the bucket as soon as the backoff of that connection ends."""
+    """A wait connects again to a node that earlier denied the bucket."""
     simulation = RecordedCluster(2)
     simulation.write()
     simulation.nodes[1].faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))

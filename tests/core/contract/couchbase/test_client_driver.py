@@ -1,4 +1,4 @@
-"""Half of a client's driver without an event loop, with a scripted machine."""
+"""The half of a client's driver that needs no event loop, with a scripted machine."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_submissions_have_their_tokens() -> None:
 
 
 def test_outcomes_reach_their_callers() -> None:
-    """Results, errors and rows reach the caller of their token; more may follow rows only."""
+    """Results, errors and rows reach the caller of their token; only rows can be followed by more."""
     machine = ScriptedClusterMachine()
     driver, error, result = MemoryDriver(machine), RequestCanceledException("get: cancelled"), MutationResult(Cas(1))
     rows = couchbase.RowsReceived(ONE, [b"1"])
@@ -116,7 +116,7 @@ def test_a_defect_does_not_hide_a_timeout() -> None:
 
 
 def test_services_are_not_looked_up() -> None:
-    """A look-up is answered without targets, so that the machine uses the name as a host."""
+    """A lookup is answered without targets, so that the machine uses the name as a host."""
     machine = ScriptedClusterMachine(on(neutral.TimePassed, couchbase.LookUpService("_couchbase._tcp.example")))
     MemoryDriver(machine).feed(neutral.TimePassed())
 
@@ -144,7 +144,7 @@ def test_a_new_authenticator_is_checked() -> None:
 
 
 def test_reports_have_their_levels() -> None:
-    """Topologies are logged at DEBUG, durations at INFO, slow operations and orphans at WARNING."""
+    """Topologies are logged at DEBUG, durations at INFO and orphans at WARNING."""
     machine = ScriptedClusterMachine()
     kinds = couchbase.TelemetryKind
     machine.answer = on(

@@ -15,7 +15,7 @@ SLOW = OperationFacts(service=Service.KV, operation_name="get", total_duration_u
 
 
 class Bench:
-    """Telemetry gathering with its own clock."""
+    """Telemetry gathering with its own timers."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Bench:
         self.gathering = Gathering(tracer, meter, orphans, timers=self.timers, emit=self.actions.append)
 
     def pass_time(self, now: float) -> list[ReportTelemetry]:
-        """Advance the clock to ``now``, and return the reports that are due by then."""
+        """Fire the timers that are due by ``now``, and return the reports that follow."""
         while (due := self.timers.pop_due(now, self.timers.newest)) is not None:
             assert isinstance(due[1], TelemetryKind)
             self.gathering.interval_over(due[1], now)

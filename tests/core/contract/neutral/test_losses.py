@@ -13,7 +13,7 @@ native = pytest.mark.native
 
 
 def joined(*numbers: int) -> OSError:
-    """Return the exception of asyncio for a name whose addresses failed with these numbers."""
+    """Return asyncio's exception for a name if connecting to its addresses failed with these error numbers."""
     return OSError("Multiple exceptions: " + ", ".join(f"[Errno {number}] Connect call failed" for number in numbers))
 
 
@@ -34,13 +34,13 @@ def joined(*numbers: int) -> OSError:
     ids=repr,
 )
 def test_the_most_specific_class_decides(error: OSError | ValueError, cause: LossCause) -> None:
-    """Each exception has the cause of its most specific class."""
+    """An exception has the cause of its class or, for several addresses, that of a refusal if there was one."""
     assert cause is loss_of(error)[0]
 
 
 @native
 def test_exceptions_of_sockets_and_tls() -> None:
-    """Failures of name look-ups and of TLS have their own causes, although they are OSErrors."""
+    """Failures of name lookups and of TLS have their own causes, although they are OSErrors."""
     import socket  # noqa: PLC0415  # WebAssembly lacks parts of both modules
     import ssl  # noqa: PLC0415
 

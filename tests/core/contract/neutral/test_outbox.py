@@ -1,4 +1,4 @@
-"""Bytes between their order and their write."""
+"""Outbox: bytes that the machine has ordered to send and the driver has not yet written."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_policy_gets_the_retry_count() -> None:
 
 @rows("error", [READ, WRITE, UNAVAILABLE, errors.ClosedConnection(), errors.Overloaded()])
 def test_fixed_policy_gives_the_same_verdict(error: errors.CassandraError) -> None:
-    """For every kind of error, a FixedPolicy returns the same verdict."""
+    """A FixedPolicy returns the same verdict for errors of different kinds."""
     assert cassandra.RETRY_NEXT is cassandra.verdict_on(FixedPolicy(cassandra.RETRY_NEXT), error, retry_count=3)
 
 

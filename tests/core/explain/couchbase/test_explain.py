@@ -395,7 +395,7 @@ def test_message_quotes_the_response(happened: Happening, facts: list[str]) -> N
     ],
 )
 def test_failed_lookup_raises_its_own_error(failed: DispatchFailed, expected: str) -> None:
-    """If a collection lookup fails, the request fails with the error of its status, or with the error of the case."""
+    """A failed dispatch raises the error of the case or of the reason's status, else RequestCanceledException."""
     assert expected == explain(case_of(failed, strategy=couchbase.FailFastRetryStrategy())).facts["error"]
 
 
@@ -440,7 +440,7 @@ def test_defaults_of_a_case() -> None:
     assert (R.KV_TEMPORARY_FAILURE, RETRY, 1, None) == fate(explanation)
 
 
-# Decision C36: the client never gives SERVICE_RESPONSE_CODE_INDICATED as a reason.
+# Decision C36: no request of a cluster has the reason SERVICE_RESPONSE_CODE_INDICATED.
 @rows("reason", [reason for reason in couchbase.RetryReason if reason is not R.SERVICE_RESPONSE_CODE_INDICATED])
 @rows("strategy", STRATEGIES)
 @rows("idempotent", [False, True])
@@ -448,7 +448,7 @@ def test_defaults_of_a_case() -> None:
 def test_explain_and_the_batch_agree(
     reason: couchbase.RetryReason, strategy: str, idempotent: bool, attempt: int, elapsed: float
 ) -> None:
-    """For one reason, the explanation and the batch command return equal facts on both sides of every limit."""
+    """For one reason, the explanation and the batch command return equal facts on both sides of the time limits."""
     service, happened = HAPPENINGS[reason]
     if reason is R.KV_ERROR_MAP_RETRY_INDICATED:
         happened = KvAnswer(0x7FF0, RETRIED_BY_MAP)

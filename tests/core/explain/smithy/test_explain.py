@@ -64,7 +64,7 @@ def standard(quota: int = 500) -> smithy.StandardRetryStrategy:
     ],
 )
 def test_sentences_contain_all_facts(case: SmithyCase, facts: list[str]) -> None:
-    """The sentences have the cost and the delay of each attempt, in order and each with its clause."""
+    """The sentences have the expected facts of each case in order, and all clauses."""
     explanation = explain(case)
     words = " ".join(explanation.sentences())
     places = [words.find(fact) for fact in facts]

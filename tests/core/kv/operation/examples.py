@@ -31,7 +31,7 @@ LOOKUP = {"key": "k", "specs": (LookupInSpec.get("a"),), "access_deleted": True,
 
 
 def change(**arguments: object) -> Mapping[str, object]:
-    """Return the arguments of a write, with its key and the time of its encoding."""
+    """Return the arguments of a write, with its key and the duration of its encoding."""
     return {"key": "k", **arguments, "encode_seconds": 0.25}
 
 

@@ -147,7 +147,7 @@ def test_permitted_arguments(kind: type[ops.Operation], arguments: Mapping[str, 
 
 @pytest.mark.parametrize("kind", [LookupIn, LookupInReplica, MutateIn], ids=lambda kind: kind.__name__)
 def test_number_of_specs(kind: type[ops.Operation]) -> None:
-    """An operation accepts 1 to 16 specs."""
+    """An operation accepts 16 specs and rejects 17."""
     specs = VALID[kind]["specs"]
     assert isinstance(specs, tuple)
 
@@ -183,7 +183,7 @@ def test_wrong_names() -> None:
 
 
 def test_names_are_those_of_the_idempotent_list() -> None:
-    """Exactly the operations that only read are idempotent (RFC 0049, decision C34)."""
+    """Exactly the operations of RFC 0049's list, and ``exists`` by decision C34, are idempotent."""
     reads = {kind for kind in OPERATIONS if is_idempotent(Service.KV, kind.name)}
 
     assert {ops.Noop, ops.Get, ops.GetReplica, ops.Exists, LookupIn, LookupInReplica, GetCollectionsManifest} == reads

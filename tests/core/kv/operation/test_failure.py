@@ -51,7 +51,7 @@ def test_a_malformed_path_failure(body: bytes) -> None:
 
 
 def test_key_exists() -> None:
-    """KEY_EXISTS in response to an insertion means that the document exists, and to another mutation it does not."""
+    """KEY_EXISTS after an insertion is DocumentExistsException; after another mutation it has no error of its own."""
     exists = response(status=0x02)
 
     assert errors.DocumentExistsException is read_failure(INSERTION, exists, "h:1").error

@@ -43,7 +43,7 @@ def header(fields: str, cas: str = "00" * 8) -> str:
 
 
 def encode(operation: ops.Operation, dialect: Dialect = PLAIN, *, vbucket: int = 0x0123, prefix: bytes = b"") -> bytes:
-    """Encode an operation ten seconds before its deadline, with the opaque that ``header`` returns."""
+    """Encode an operation ten seconds before its deadline, with the opaque of ``header``."""
     return encode_operation(operation, dialect, opaque=0x01020304, vbucket=vbucket, prefix=prefix, time_left=10.0)
 
 
@@ -159,7 +159,7 @@ SENT = (
 
 @rows("sent", SENT)
 def test_request(sent: Sent) -> None:
-    """The bytes of each request are those that the protocol's documentation shows."""
+    """Each request is encoded to exactly the expected header, extras, key and value."""
     assert sent.wire.replace(" ", "") == encode(sent.operation).hex()
 
 

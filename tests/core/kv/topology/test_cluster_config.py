@@ -201,7 +201,7 @@ def test_host_placeholder(host: str, expected: str) -> None:
     ],
 )
 def test_not_a_config(document: bytes) -> None:
-    """A document with invalid JSON, types or nesting raises MalformedClusterConfig with a text."""
+    """A document with invalid JSON, types, numbers or nesting raises MalformedClusterConfig with a message."""
     assert "" != refused(document)
 
 
@@ -277,7 +277,7 @@ def test_bucket_config_without_vbuckets(document: bytes) -> None:
     ],
 )
 def test_an_invalid_vbucket_map(document: bytes, hint: str) -> None:
-    """An invalid vbucket map would route documents to wrong nodes and is rejected; an empty bucket name is accepted."""
+    """A memcached bucket and an invalid vbucket map are rejected; an empty bucket name is accepted."""
     if hint:
         assert hint in refused(document)
     else:

@@ -80,7 +80,7 @@ def test_any_seed_decides() -> None:
     ],
 )
 def test_address(network: str, entry: NodeEntry, service: str, address: Address | None) -> None:
-    """An alternate address without ports has the ports of the node; in any other network the node has no address."""
+    """A node has an address only in its own networks; an alternate address without ports has the ports of the node."""
     assert address == address_in(network, entry, service, SEED)
 
 

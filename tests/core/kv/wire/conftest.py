@@ -1,4 +1,4 @@
-"""Fixture that runs a test with both header decoders."""
+"""Fixture that runs the tests of a module with both header decoders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium_core._speedups import Implementation, implementation, use_implem
     params=[pytest.param(name, marks=[pytest.mark.native] * (name == "c")) for name in get_args(Implementation)],
 )
 def each_implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
-    """Run the test with each decoder, and restore the previous decoder."""
+    """Run the tests of a module with each decoder, then restore the previous decoder."""
     before = implementation()
     use_implementation(request.param)
     yield implementation()

@@ -1,4 +1,4 @@
-"""Frames on the wire with their fields, written byte by byte and without the encoder, for all tests of decoders."""
+"""Frames on the wire with their fields, written byte by byte and without the encoder, for the tests of both decoders."""
 
 from __future__ import annotations
 

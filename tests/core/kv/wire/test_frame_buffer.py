@@ -266,7 +266,7 @@ ENCODERS: list[tuple[Callable[..., bytes], int, int | None]] = [
 
 @st.composite
 def encoded_frames(draw: st.DrawFn) -> tuple[bytes, Frame]:
-    """Draw a frame of any layout, and return its bytes and its fields."""
+    """Draw a frame of any layout, and return it encoded and parsed."""
     encode, plain, flexible = draw(st.sampled_from(ENCODERS))
     opcode, datatype = draw(st.integers(0, 0xFF)), draw(st.integers(0, 0xFF))
     status, opaque = draw(st.integers(0, 0xFFFF)), draw(st.integers(0, 0xFFFF_FFFF))

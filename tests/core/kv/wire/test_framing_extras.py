@@ -41,13 +41,13 @@ def test_pieces(encoded: str, pieces: dict[int, bytes]) -> None:
 @pytest.mark.parametrize(
     ("encoded", "reason"),
     [
-        ("02", "piece 0 announces 2 bytes, but 0 are left"),
-        ("02 05", "piece 0 announces 2 bytes, but 1 are left"),
+        ("02", "piece 0 announces the size 2; the remaining size is 0"),
+        ("02 05", "piece 0 announces the size 2; the remaining size is 1"),
         ("f0", "an escape byte is missing"),
         ("0f", "an escape byte is missing"),
         ("ff 01", "an escape byte is missing"),
-        ("ff 01 02", "piece 16 announces 17 bytes, but 0 are left"),
-        ("4f ff 61", "piece 4 announces 270 bytes, but 1 are left"),
+        ("ff 01 02", "piece 16 announces the size 17; the remaining size is 0"),
+        ("4f ff 61", "piece 4 announces the size 270; the remaining size is 1"),
     ],
 )
 def test_refuses_a_piece_cut_short(encoded: str, reason: str) -> None:
@@ -149,7 +149,7 @@ def test_the_duration_of_a_response(encoded: str) -> None:
 
 @pytest.mark.parametrize("encoded", ["", "12 0001", "01 64", "03 000064", "02 64", "02", "f2"])
 def test_no_duration_of_a_response(encoded: str) -> None:
-    """If the server duration is missing, too long or cut, the function returns None and does not raise."""
+    """If the server duration is missing, of another size or cut, the function returns None and does not raise."""
     assert framing_extras.server_duration(bytes.fromhex(encoded)) is None
 
 

@@ -66,7 +66,7 @@ def test_refuses_offsets_outside_the_buffer(start: int, end: int) -> None:
 
 
 def test_malformed_frame_refuses_an_unknown_code() -> None:
-    """Converting a code that no decoder returns to an error raises ``ValueError``."""
+    """If a code that no decoder returns is converted to an error, ``ValueError`` is raised."""
     with pytest.raises(ValueError, match="-9 is not a valid Malformation"):
         malformed_frame(-9, bytes(24), 0)
 

@@ -26,14 +26,14 @@ VECTORS = [
 
 @rows(("value", "encoded"), VECTORS)
 def test_each_number_has_one_form(value: int, encoded: str) -> None:
-    """The shortest form of a number is encoded, and decoded before any bytes; a form cut short is refused."""
+    """A number is encoded in its shortest form, which is decoded whatever follows it; a form cut short is refused."""
     wire = bytes.fromhex(encoded)
 
     assert wire == encode_unsigned(value)
     for trailing in (b"", b"\x00", b"\xff", b"key", b"\xff" * 9):
         assert (value, len(wire)) == decode_unsigned(wire + trailing)
     for end in range(len(wire)):
-        with pytest.raises(MalformedLeb128, match=f"cut short after {end} bytes"):
+        with pytest.raises(MalformedLeb128, match=f"cut short at offset {end}"):
             decode_unsigned(wire[:end])
 
 
@@ -72,7 +72,7 @@ def test_round_trip(value: int, trailing: bytes) -> None:
 
 @given(data=st.binary(max_size=7))
 def test_arbitrary_bytes(data: bytes) -> None:
-    """Arbitrary bytes are decoded if they start with the shortest form of a number, and raise otherwise."""
+    """Arbitrary bytes that are decoded start with the shortest form of the number; all others raise MalformedLeb128."""
     try:
         value, size = decode_unsigned(data)
     except MalformedLeb128:

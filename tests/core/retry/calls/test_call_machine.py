@@ -121,12 +121,12 @@ class Limited(Answering):
 def test_a_refusal_ends_the_call(
     make: Callable[[], Answering | StandardRetryStrategy], ending: calls.RetryEnding
 ) -> None:
-    """A refused retry ends the call: as exhausted at the attempt limit, or by quota if it has ``retry_after``."""
+    """A refusal ends the call: as exhausted at the attempt limit, by quota with ``retry_after``, else as refused."""
     assert calls.GiveUp(ending) == fail(machine_of(make()))
 
 
 def test_unsafe_errors_do_not_reach_the_strategy() -> None:
-    """An error that is not retry-safe ends the call, and the machine requests no token from the strategy."""
+    """An error that is neither retry-safe nor throttling ends the call without a request to the strategy."""
     strategy = Answering()
     decision = machine_of(strategy).fail(ValueError(), now=10.0, deadline=math.inf)
 
@@ -150,13 +150,13 @@ def test_a_call_without_a_token_has_one_attempt() -> None:
     ],
 )
 def test_no_attempt_begins_at_the_deadline(deadline: float, decision: calls.GiveUp | calls.Sleep) -> None:
-    """A delay that ends at the deadline, or within rounding error of it, ends the call."""
+    """A delay that ends at the deadline, or within rounding error of it, ends the call; a shorter one does not."""
     assert decision == machine_of(Answering(Token(1.0))).fail(ConnectionError(), now=11.0, deadline=deadline)
 
 
 @rows("deadline", [11.0, 10.0, -math.inf])
 def test_a_deadline_that_has_passed_costs_no_quota(deadline: float) -> None:
-    """At or after the deadline, the machine ends the call and requests no token from the strategy."""
+    """At or after the deadline, an error that is not throttling ends the call without a request to the strategy."""
     strategy = Answering()
 
     assert calls.GiveUp(calls.RetryEnding.DEADLINE) == machine_of(strategy).fail(

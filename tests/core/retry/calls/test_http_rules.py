@@ -107,7 +107,7 @@ def test_custom_statuses() -> None:
 
 @rows(("expected", "text"), [(True, "60"), (False, "61"), (True, "soon"), (True, None)])
 def test_a_retry_after_above_the_limit(expected: bool, text: str | None) -> None:
-    """If ``Retry-After`` exceeds the limit, the response is not retry-safe."""
+    """If and only if ``Retry-After`` exceeds the limit, the response is not retry-safe."""
     info = calls.HttpRetryRules(retry_after_max=60).judge_answer(GET, 503, text, WALL_SECONDS)
 
     assert expected is info.is_retry_safe

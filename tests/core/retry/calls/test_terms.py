@@ -24,7 +24,7 @@ class Later:
 
 
 def test_strategies_of_both_kinds() -> None:
-    """A strategy counts as asynchronous if its class or the object has asynchronous methods."""
+    """A strategy counts as asynchronous only if its methods are asynchronous."""
     at_once = SimpleNamespace(
         acquire_initial_retry_token=print, refresh_retry_token_for_retry=print, record_success=print
     )

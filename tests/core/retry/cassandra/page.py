@@ -68,7 +68,7 @@ Row = tuple[Callable[[PageFailure], bool], Callable[[PageFailure], Answer] | str
 
 
 def downgrade(failure: PageFailure) -> Answer:
-    """Return a retry at the consistency level that fits the number of replicas, or RETHROW if no level fits."""
+    """Return a retry at the level for the number of replicas; without any, at ONE after EACH_QUORUM, else RETHROW."""
     if failure.replicas >= 3:
         return "RETRY_SAME", "THREE"
     if failure.replicas == 2:
@@ -166,7 +166,7 @@ SMALL: Mapping[str, Mapping[str, Sequence[object]]] = {
 
 
 def every_failure(event: str) -> Iterator[PageFailure]:
-    """Yield every failure of one event kind whose counts are small."""
+    """Yield each failure of one event, for all names and small counts."""
     fields: dict[str, Any] = {"retry_count": range(4), **SMALL[event]}
     for values in itertools.product(*fields.values()):
         yield PageFailure(event, **dict(zip(fields, values, strict=True)))

@@ -10,7 +10,7 @@ from triclinium_core.retry.cassandra import RetryVerdict
 
 
 class UniformPolicy(ABC):
-    """Policy whose five methods call one function with their names and arguments."""
+    """Policy whose five methods each call ``decide`` with the method's name and arguments."""
 
     @abstractmethod
     def decide(self, method: str, arguments: dict[str, Any]) -> RetryVerdict:

@@ -66,7 +66,7 @@ def test_grouped_by_node() -> None:
     ],
 )
 def test_the_message_is_limited(nodes: list[str], facts: list[str], left_out: str) -> None:
-    """The text of AllNodesFailed counts nodes, not errors, and lists the first three nodes."""
+    """The text of AllNodesFailed counts nodes, and lists the first three, each with its first three errors."""
     text = str(cassandra.AllNodesFailed([(node, cassandra.ClosedConnection()) for node in nodes]))
 
     assert [] == [fact for fact in facts if fact not in text]

@@ -40,7 +40,7 @@ def test_strategies_of_both_shapes_pass(strategy: Any, issues_permits: bool) -> 
 
 @pytest.mark.parametrize("wrong", [None, 5, BestEffortRetryStrategy, StandardRetryStrategy, TokenScope, object()])
 def test_other_objects_are_refused_by_parameter_name(wrong: Any) -> None:
-    """Any other object is refused with the name of the parameter, and so is the class of a strategy."""
+    """An object that is not a strategy, and the class of a strategy, are refused with the name of the parameter."""
     with refusal_of("otherwise", kind=errors.InvalidArgumentException):
         require_strategy(wrong, "otherwise")
 

@@ -10,7 +10,7 @@ from triclinium_core.retry.smithy import RetryError, RetryToken
 
 @dataclass(eq=False)
 class BookedToken:
-    """Token with its end."""
+    """Token that records how it ended."""
 
     token_scope: str | None
     retry_count: int = 0
@@ -20,7 +20,7 @@ class BookedToken:
 
 @dataclass(eq=False)
 class TokenBook:
-    """Token strategy that permits ``retries`` retries, each after ``delay`` seconds; its success restores it."""
+    """Token strategy that permits ``retries`` retries, each after ``delay`` seconds; a retry's success restores it."""
 
     retries: int = 1_000_000
     delay: float = 0.01
@@ -49,14 +49,14 @@ class TokenBook:
         return self._new(BookedToken(scope, token_to_renew.retry_count + 1, self.delay))
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Accept a token and restore its retry."""
+        """Accept a token, restore the retry for which it was issued, if any, and raise ``raises`` if it is set."""
         self._end(token, "recorded")
         self.left += bool(token.retry_count)
         if self.raises is not None:
             raise self.raises
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Accept an unused token and restore its retry."""
+        """Accept an unused token, and restore the retry for which it was issued, if any."""
         self._end(token, "abandoned")
         self.left += bool(token.retry_count)
 

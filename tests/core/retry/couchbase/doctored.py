@@ -1,4 +1,4 @@
-"""Import of a module with changed source; a test uses it to show the effect of a mistake in a table of the module."""
+"""Import of a module with changed source; tests use it to show the effect of a mistake in a table of the module."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_the_default_options() -> None:
     ],
 )
 def test_thresholds(options: dict[str, float], answered: int, timed_out: int, expected: couchbase.BreakerState) -> None:
-    """The breaker opens at the volume of its options, by default 20, if their share, by default half, timed out."""
+    """The breaker opens once enough operations, by default 20, have ended and enough, by default half, timed out."""
     breaker = breaker_with(answered, timed_out, **options)
 
     assert expected is breaker.state

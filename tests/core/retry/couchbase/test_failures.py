@@ -225,7 +225,7 @@ def test_every_service_error_has_a_hint(service: Service) -> None:
     ],
 )
 def test_hints_for_responses_without_a_row(status: int, body: str | None, text: str | None, step: str | None) -> None:
-    """A redirect's message states that it was not followed; a foreign response's message names another server."""
+    """Only a redirect's message states that it was not followed, and only a foreign response's names another server."""
     context = replace(QUERY, error_code=None, http_status=status, body_start=body, error_message=text)
     said = str(failures.surfaced(errors.CouchbaseException, context))
 

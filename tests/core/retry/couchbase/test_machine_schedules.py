@@ -1,4 +1,4 @@
-"""Schedules of an error map in the machine: their restarts, their ends, and the retry count of the request."""
+"""Schedules of an error map in the machine: their delays, restarts and ends, and the retry count of the request."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def store() -> couchbase.ErrorMapStore:
 def machine(
     strategy: couchbase.AnyRetryStrategy | None = None, *, idempotent: bool = False, timeout: float = 75.0
 ) -> couchbase.RetryMachine:
-    """Return a machine with this error map, whose attempt is in flight."""
+    """Return a machine with the error map of ``store``, whose attempt is in flight."""
     chosen = strategy if strategy is not None else couchbase.ErrorMapRetryStrategy()
     return machine_of(annotation(chosen, idempotent=idempotent, submitted_at=0.0, timeout=timeout), error_maps=store())
 

@@ -45,7 +45,7 @@ def test_always_retried(reason: RetryReason, idempotent: bool, retry_attempts: i
 
 @rows("reason", SOMETIMES)
 def test_the_strategy_decides_on_other_reasons(reason: RetryReason) -> None:
-    """For any other reason, the strategy gets the request and the reason, and decides."""
+    """For a reason that is not always retried, the strategy gets the request and the reason, and decides."""
     request = retry_request(idempotent=True)
     strategy = Says(RetryAction.after(0.3))
 

@@ -30,7 +30,7 @@ TERMINAL_TABLE_OF_THE_RFC = {
 
 
 def test_the_terminal_errors_are_those_of_the_rfc() -> None:
-    """The terminal errors are the RFC's five reasons with their classes, and the default strategy returns them."""
+    """The terminal errors are those of the RFC's five reasons; the default strategy returns the one for TLS_ERROR."""
     assert TERMINAL_TABLE_OF_THE_RFC == {
         reason.name: (error.rfc_class.__name__, error.__name__) for reason, error in couchbase.TERMINAL_ERRORS.items()
     }
@@ -82,7 +82,7 @@ ASKED = R.KV_ERROR_MAP_RETRY_INDICATED
     ],
 )
 def test_error_map_ends_with_max_duration(since_first_failure: float, expected: couchbase.RetryAction) -> None:
-    """If ``max-duration`` has passed since the first failure, the strategy refuses every retry (decision C15)."""
+    """Until ``max-duration`` after the first failure, the rest of it limits a delay; then retries are refused (C15)."""
     request = retry_request(retry_attempts=1, since_first_failure=since_first_failure, entry=LINEAR)
 
     assert expected == couchbase.ErrorMapRetryStrategy().retry_after(request, ASKED)

@@ -127,7 +127,7 @@ def test_invalid_draws(jitter: Jitter, draw: Any) -> None:
 @rows("part", [None, 0.5])
 def test_an_object_without_the_method_is_refused(part: Any) -> None:
     """An object without ``compute_next_backoff_delay`` is refused, and the error names the missing method."""
-    with pytest.raises(ArgumentError, match="must be an object with a method compute_next_backoff_delay"):
+    with pytest.raises(ArgumentError, match="must be an object, not a class, with a method compute_next_backoff_delay"):
         check_backoff(part, "backoff")
 
 

@@ -1,4 +1,4 @@
-"""Budget strategy: retries take from a budget, which only first attempts fill."""
+"""Budget strategy: retries take from a budget, which first attempts fill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quota: its bounds in each scope, and the limited number of scopes that it stores."""
+"""Quota: the limited number of scopes that it stores."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class SharedStrategy(RuleBasedStateMachine):
     @precondition(lambda self: self.used)
     @rule(data=st.data(), error=errors, way=st.sampled_from(["succeed", "fail", "abandon"]))
     def use_again(self, data: st.DataObject, error: Failure, way: str) -> None:
-        """Check that the strategy refuses a used token, in whichever way it was used."""
+        """Check that each method of the strategy refuses a used token."""
         token = data.draw(st.sampled_from(self.used), label="used token")
         uses: dict[str, Callable[[], object]] = {
             "succeed": lambda: self.strategy.record_success(token=token),

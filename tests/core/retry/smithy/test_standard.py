@@ -110,7 +110,7 @@ def test_a_success_restores_its_last_retry(responses: list[str], available: int)
     ],
 )
 def test_retry_after(error: Failure, clamped: bool, delay: float) -> None:
-    """A retry waits for ``retry_after``; with clamping it waits at most 5 s longer than the backoff (decision S3)."""
+    """A retry waits for its backoff or a longer ``retry_after``; clamping limits the excess to 5 s (decision S3)."""
     strategy = standard(clamp_retry_after=clamped)
     token = strategy.acquire_initial_retry_token()
 

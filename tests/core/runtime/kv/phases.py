@@ -34,7 +34,7 @@ class Endless:
 
 
 class Asking:
-    """Asynchronous strategy, for which the tests decide."""
+    """Asynchronous strategy, in place of which the tests decide."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
         """Refuse the retry."""
@@ -55,7 +55,7 @@ def _connecting(make: Make) -> tuple[Recorded, Token]:
     simulation = Recorded()
     simulation.flow()
     token = simulation.submit(make(TRAVEL))
-    # The simulation regards the stream as open, but the client never receives the event.
+    # The simulation regards the stream as open, but the client never receives ``StreamOpened``.
     simulation.links[simulation.newest].is_open = True
     return simulation, token
 
@@ -147,7 +147,7 @@ PHASES: Mapping[str, Phase] = {
     "consulting": _consulting,
     "consulting after a loss": _consulting_after_a_loss,
 }
-"""Function for each phase, which leaves an operation open until its deadline at 2.5 seconds."""
+"""For each phase, a function that leaves an operation open in it; the deadline of the operation is at 2.5 seconds."""
 
 AMBIGUOUS = frozenset({"in flight", "in flight again", "answer lost", "consulting after a loss"})
 """Phases in which a write may have been or may still be applied (decision C25)."""

@@ -1,4 +1,4 @@
-"""Simulations that the tests of the client machine share: a node with one bucket, and a record of all actions."""
+"""Simulations that the tests of the client machine share, by default of one node, with a record of all actions."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Watched(Simulation):
         self.now = end
 
     def settled(self, token: Token) -> Token:
-        """Run the simulation until an operation or a request completes, and return its token."""
+        """Run the simulation, check that an operation or a request has then completed, and return its token."""
         self.run()
         assert token in self.settled_at
         return token
@@ -115,7 +115,7 @@ class Watched(Simulation):
 
 
 class Recorded(Watched):
-    """Simulation of the users of documents, with helpers that inspect the requests."""
+    """Simulation that also records streams and requests, with helpers for document operations."""
 
     def __init__(
         self,

@@ -142,7 +142,7 @@ def test_malformed_response(make: Make) -> None:
     error = simulation.error(errors.DecodingFailureException, token)
 
     assert [] == simulation.closings()
-    assert "5 bytes of extras" in str(error)
+    assert "size of the extras: 5" in str(error)
     assert (make is not read) == ("it was applied" in str(error))
     assert (couchbase.Status.SUCCESS, "127.0.0.1:11210") == (error.context.status, error.context.last_dispatched_to)
 

@@ -1,4 +1,4 @@
-"""Config refreshes: if a response shows that the map is outdated, the client requests a config once per stream."""
+"""Config refreshes: a response that shows an outdated map causes a config request, one at a time per stream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REFRESHING = (couchbase.Status.NOT_MY_VBUCKET, 0x7F0C)
 
 
 def refreshing() -> simulated.Recorded:
-    """Return a simulation whose client retries after each of these statuses."""
+    """Return a simulation whose client retries after each status in ``REFRESHING``."""
     return simulated.ready(
         error_map=MAP, options=simulated.client_options(retry_strategy=couchbase.BestEffortRetryStrategy())
     )

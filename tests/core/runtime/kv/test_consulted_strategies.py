@@ -50,7 +50,7 @@ def test_own_strategy_and_context() -> None:
 
     simulation = simulated.ready(options=simulated.client_options(retry_strategy=couchbase.FailFastRetryStrategy()))
     simulation.node.faults.always(Opcode.SET, faults.temporary_failure())
-    # The age is relative to the submission: the client has lived for a second.
+    # The age counts from the submission, although the client is already a second old.
     simulation.live(1.0)
     simulation.failure(
         errors.InvalidArgumentException, simulated.upsert(), retry_strategy=Curious(), client_context={"robot": True}

@@ -1,4 +1,4 @@
-"""Ends of an operation by deadline, abandonment or lost connection in each phase: each leaves nothing behind."""
+"""Ends of an operation by deadline, abandonment or lost connection, in each phase."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_abandoned(phase: str, make: Make) -> None:
 @rows("phase", ["in flight", "waiting", "expiring", "consulting"])
 @rows("ending", ["abandoned", "deadline"])
 def test_no_timer_is_left_behind(phase: str, ending: str) -> None:
-    """After an operation has ended in one of these phases, the client's next timer is the keep-alive."""
+    """After an operation is abandoned or times out, the client's next timer is the keep-alive."""
     simulation, token = PHASES[phase](read)
     if ending == "abandoned":
         simulation.abandon(token)

@@ -24,7 +24,7 @@ from triclinium_core.testing.fakes import faults
     ],
 )
 def test_unknown_status_that_is_not_retried(code: int, kind: type[errors.CouchbaseException]) -> None:
-    """The attributes of an unknown status select the exception; the context has its name and text (C13, C31)."""
+    """Only attributes permit retries of an unknown status; a map entry gives exception, name and text (C13, C31)."""
     simulation = simulated.ready(error_map=MAP)
     simulation.node.faults.next(Opcode.SET, faults.status(code))
     error = simulation.failure(kind, simulated.upsert(), retry_strategy=couchbase.BestEffortRetryStrategy())

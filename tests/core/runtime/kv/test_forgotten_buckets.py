@@ -276,7 +276,7 @@ def test_a_bucket_on_one_of_three_nodes(refusal: Status) -> None:
 
 
 def test_the_routes_of_a_forgotten_bucket() -> None:
-    """A look-up of the routes of a forgotten bucket finds none and adds no entry."""
+    """A lookup of the routes of a forgotten bucket finds none and adds no entry."""
     simulation = ready()
     token = simulation.submit(upsert("a", HOTELS))
     simulation.node.cluster.buckets.drop("travel")

@@ -43,8 +43,8 @@ def test_newest_revision() -> None:
 
 
 def test_capabilities() -> None:
-    """Configs list capabilities of search as ``search``, but its ports as ``fts`` (SDK-RFC 0052 "FeatureNotAvailable
-    handling").
+    """The cluster's config, or else the newest one, gives the capabilities of a service; those of search are listed as
+    ``search`` (SDK-RFC 0052 "FeatureNotAvailable handling").
     """
     configs = KnownConfigs()
     assert frozenset() == configs.capabilities_of(Service.SEARCH)

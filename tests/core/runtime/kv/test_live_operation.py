@@ -61,7 +61,7 @@ def test_error_context() -> None:
     ],
 )
 def test_pages_of_more_bytes_than_were_requested(limit: int, sizes: list[int], is_refused: bool) -> None:
-    """If a page exceeds the byte limit by far before its last document, it is malformed, in one frame or several."""
+    """A page is malformed only if it far exceeds the byte limit before its last document, in any number of frames."""
     page = RangeScanContinue(HOTELS, 0, bytes(16), item_limit=50, byte_limit=limit, time_limit_ms=0)
     items = [ScanResult("k", RawBinaryTranscoder(), stored=bytes(size)) for size in sizes]
     for frames in ([items], [[item] for item in items], [items, []]):

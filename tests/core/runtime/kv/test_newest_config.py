@@ -50,7 +50,7 @@ def by_bootstrap(simulation: Recorded, document: bytes) -> None:
 
 
 def by_announcement(simulation: Recorded, document: bytes) -> None:
-    """Announce a newer config, and send this one when the client requests it."""
+    """Announce a newer config, and send ``document`` when the client requests the announced one."""
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, document), times=2)
     extras = (99).to_bytes(8, "big") + (99).to_bytes(8, "big")
     simulation.inject(encode_server_request(ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION, opaque=1, extras=extras))

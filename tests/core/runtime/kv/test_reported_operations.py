@@ -129,7 +129,7 @@ def test_an_unneeded_operation_is_not_measured() -> None:
 def test_late_unneeded_responses_are_not_orphans(
     operation: Operation, reason: couchbase.AbandonReason, orphans: int
 ) -> None:
-    """If the result of an operation is not needed, its late response is not an orphan."""
+    """A late response is an orphan if its operation timed out, but not if the result was not needed."""
     simulation = ready(options=ALL_ON)
     simulation.node.faults.next(operation.opcode, delay(0.5))
     token = simulation.submit(operation)

@@ -169,7 +169,7 @@ def test_the_deadline_of_a_scan() -> None:
         assert 20.0 == simulation.now - began
 
 
-# Several responses to one request.
+# Pages in several parts.
 
 
 def test_a_page_in_parts() -> None:
@@ -192,7 +192,7 @@ def test_a_page_in_parts() -> None:
 
 
 def test_a_failure_after_some_parts() -> None:
-    """If a page fails after some parts, these are discarded; the scan continues after the last delivered item."""
+    """If a page fails after some parts, its operation fails with the status, and its request ends."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01a"))
@@ -205,7 +205,7 @@ def test_a_failure_after_some_parts() -> None:
 @pytest.mark.parametrize(
     ("parts", "reason"),
     [
-        ([b"\x01a", b"\x05b"], "5 bytes"),
+        ([b"\x01a", b"\x05b"], "size 5"),
         ([b"\x01a", b"\x01b\x01c"], "3 items "),
         ([b"\x01a", b"\x01b", b"\x01c"], "3 items "),
     ],

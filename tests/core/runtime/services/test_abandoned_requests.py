@@ -66,7 +66,7 @@ def test_request_with_unread_rows_may_be_applied(readonly: bool) -> None:
 def test_an_abandoned_request_is_measured(
     answer: FakeAnswer, *, takes_rows: bool, reason: couchbase.AbandonReason
 ) -> None:
-    """If a slow request is abandoned during its response, both reports have it, with the reason if it failed."""
+    """If a slow request is abandoned, both reports have it; the threshold log has the reason, except NOT_NEEDED."""
     simulation = Asking(tracer=ThresholdLoggingTracer(), meter=LoggingMeter())
     simulation.takes_rows = takes_rows
     simulation.nodes.script.answer("SELECT slow", answer)
@@ -111,7 +111,7 @@ def test_abandoning_a_complete_response_keeps_the_connection() -> None:
 
 
 def test_error_context_of_a_running_request() -> None:
-    """The context of an open request has its state and its obstacle; the request is ambiguous only while in flight."""
+    """The context of an open request has its state and its obstacle; a request that waits is not ambiguous."""
     simulation = Asking(max_http_connections=1)
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1], seconds=60.0))
     early = simulation.request(asking())

@@ -331,7 +331,7 @@ def test_a_slow_asynchronous_strategy() -> None:
 
 
 def test_other_credentials() -> None:
-    """If credentials change, idle connections close immediately and a busy one after its response; requests succeed."""
+    """If credentials change while a request is in flight, this request and the next one succeed."""
     simulation = Asking()
     simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1], seconds=1.0))
     simulation.request(asking("SELECT slow"))

@@ -146,7 +146,7 @@ def test_requests_are_sent_to_silent_connections_only() -> None:
 
 
 def unsolicited(simulation: Asking, data: bytes) -> neutral.StreamId:
-    """Let the node send bytes on the only open connection to a service, and return its stream."""
+    """Let the node send bytes on the connection of its newest request, and return the stream."""
     [stream] = simulation.nodes[0].request_log[-1:]
     simulation.links[neutral.StreamId(stream.connection)].incoming += data
     return neutral.StreamId(stream.connection)

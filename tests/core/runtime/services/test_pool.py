@@ -66,7 +66,7 @@ LOOPBACK = ("127.0.0.1", "127.8.9.10", "::1", "localhost", "LocalHost.")
     "host", [*LOOPBACK, "10.0.0.5", "fd00::1", "127.evil.example", "localhost.evil.example", "128.0.0.1"]
 )
 def test_credentials_on_loopback(host: str) -> None:
-    """Credentials over plain HTTP cause no warning if the node is on loopback, but one if its name only resembles it."""
+    """Credentials over plain HTTP cause one warning unless the node is on loopback; a similar name does not count."""
     simulation = Asking(hosts=[host])
     simulation.finish(asking())
 
@@ -130,7 +130,7 @@ def endpoint(host: str, waiting: int = 0) -> pool.Endpoint:
 
 
 def test_the_endpoint_with_the_least_to_do() -> None:
-    """The pool chooses the endpoint with the least load and a closed breaker; an avoided one is chosen only last."""
+    """The pool chooses the endpoint with the least load and a closed breaker, and an endpoint to avoid only last."""
     busy, free, broken = endpoint("a", 2), endpoint("b", 1), endpoint("c")
     broken.breaker.handle(BreakerEvent.OPERATION_TIMED_OUT, 0.0)
 

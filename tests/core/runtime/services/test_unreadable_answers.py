@@ -131,7 +131,7 @@ def test_a_password_in_a_request_that_is_repeated() -> None:
     ],
 )
 def test_nothing_queues_behind_a_half_sent_request(answer: bytes, is_used: bool) -> None:
-    """If a response precedes the end of its large request, the client uses it, and sends the next request elsewhere."""
+    """If a response precedes the end of its large request, it ends that request, and the next one is sent elsewhere."""
     simulation = Asking(max_http_connections=1)
     simulation.finish(asking())
     large = simulation.request(asking("x" * 1_000_000))

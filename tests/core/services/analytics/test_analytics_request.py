@@ -46,7 +46,7 @@ def test_members(options: dict[str, Any], expected: dict[str, object]) -> None:
 
 @rows(("priority", "headers"), [(False, ()), (True, (("Analytics-Priority", "-1"),))])
 def test_priority(priority: bool, headers: tuple[tuple[str, str], ...]) -> None:
-    """A query with priority sends a header, and its body has no member for the priority (SDK-RFC 0057 "Priority")."""
+    """A query sends a header only if it has priority, and its body has no member for it (SDK-RFC 0057 "Priority")."""
     sent = AnalyticsRequest(statement=STATEMENT, priority=priority).encode(1.0)
 
     assert headers == sent.headers

@@ -21,7 +21,7 @@ def begun(status: int = incoming_answer.HTTP_OK, rows_of: str | None = "results"
 
 
 def read(answer: incoming_answer.IncomingAnswer) -> incoming_answer.IncomingAnswer:
-    """Return a response whose reader has received the first row and has not requested more rows."""
+    """Pass the first row of a response to its reader, which does not request more rows; return the response."""
     answer.receive(b"1,")
     assert [b"1"] == answer.take()
     return answer

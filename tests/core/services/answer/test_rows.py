@@ -34,7 +34,7 @@ def in_pieces(body: bytes, size: int) -> list[bytes]:
 
 
 def at(body: bytes, cuts: Sequence[int]) -> list[bytes]:
-    """Return the body, split at offsets modulo its size."""
+    """Return the body, split at the offsets ``cuts``, which are taken modulo its size plus one."""
     bounds = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
     return [body[start:end] for start, end in pairwise(bounds)]
 
@@ -353,7 +353,7 @@ HOSTILE = {
     "one long text": [b'"a"', b'"b"', b'"%b"' % (b'\\"' * 50_000)],
     "numbers": [b"%d" % number for number in range(20_000)],
 }
-"""Lists of rows that are hard to split, most of which resemble boundaries."""
+"""Lists of rows that are hard to split, most of them because the rows contain boundaries."""
 
 
 @pytest.mark.parametrize("size", [64, 1_000, 16_384])

@@ -223,7 +223,7 @@ def bucket(**changes: object) -> dict[str, object]:
 
 
 def test_a_bucket_is_read() -> None:
-    """The quota is in mebibytes; a bucket with a flush controller has flush enabled."""
+    """Settings, health and capabilities are read; the quota is in mebibytes, and a flush controller enables flush."""
     found = buckets.GetBucket("travel").decode(answered(bucket()))
     expected = {field: getattr(MOST, field) for field in buckets.BucketSettings.__dataclass_fields__}
 

@@ -163,7 +163,7 @@ def test_vectors(params: dict[str, object], expected: bool) -> None:
 
 
 def test_scopes_require_a_capability() -> None:
-    """Every request for an index of a scope requires a cluster that supports scoped indexes."""
+    """A request for indexes of a scope requires a cluster that supports scoped indexes."""
     for request in (
         search_indexes.GetAllSearchIndexes(scope=SCOPE),
         search_indexes.PauseIngest("i", scope=SCOPE),

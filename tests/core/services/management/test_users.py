@@ -133,7 +133,7 @@ def test_roles(role: users.Role, expected: str) -> None:
     ],
 )
 def test_invalid_roles(parts: tuple[str, ...]) -> None:
-    """A role is refused if a name contains a separator, or if it has a collection but no scope."""
+    """A role with an invalid name, a scope without a bucket, or a collection without a scope is refused."""
     with pytest.raises(errors.InvalidArgumentException):
         users.Role(*parts)
 

@@ -105,7 +105,7 @@ def test_consistent_with() -> None:
     [(75.0, "75000ms"), (0.0123, "13ms"), (0.0, "1ms"), (-1.0, "1ms"), (math.inf, None), (1e300, None)],
 )
 def test_timeout(remaining: float, timeout: str | None) -> None:
-    """The timeout in the body is the remaining time of the request; without a deadline there is no timeout."""
+    """The body has the remaining time as its timeout, at least 1 ms, or none if that time is infinite or huge."""
     assert timeout == members(query(), remaining).get("timeout")
 
 
@@ -126,7 +126,7 @@ def test_service_and_idempotence() -> None:
     [(None, set()), (True, {ClusterCapability.READ_FROM_REPLICA}), (False, {ClusterCapability.READ_FROM_REPLICA})],
 )
 def test_required_capabilities(use_replica: bool | None, needed: set[ClusterCapability]) -> None:
-    """A request with ``use_replica`` requires a cluster that supports reads from replicas."""
+    """Only a request that sets ``use_replica``, true or false, requires a cluster that supports reads from replicas."""
     assert needed == query(use_replica=use_replica).required_capabilities
 
 
@@ -289,7 +289,7 @@ def test_plain_preparation() -> None:
     ],
 )
 def test_malformed_plan(body: bytes) -> None:
-    """A response without exactly one named plan raises MalformedAnswer; an enhanced PREPARE only needs an object."""
+    """A response without exactly one named plan raises MalformedAnswer; for an enhanced PREPARE, a non-object does."""
     with pytest.raises(MalformedAnswer):
         PREPARABLE.preparation(enhanced=False).decode(HttpResponse(200, body))
     if not body.startswith(b"{"):

@@ -95,7 +95,7 @@ def test_status() -> None:
     [b"[]", b"{}", b'{"status":5}', b'{"status":null}', b'{"status":"success","signature":' + b"[" * 100_000],
 )
 def test_invalid_responses(body: bytes) -> None:
-    """A response without a status, or with a signature that is nested too deeply, raises MalformedAnswer."""
+    """A response without a valid status, or with a signature that is nested too deeply, raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
         QUERY.decode(HttpResponse(200, body))
 

@@ -116,7 +116,7 @@ OTHERS: tuple[Make, ...] = (
 
 @rows("make", WITH_FIELD + OTHERS)
 def test_boosts(make: Make) -> None:
-    """Every kind of query accepts a boost of 0 or more."""
+    """Every kind of query accepts a boost, and refuses one that is negative, not finite or not a number."""
     assert 0.5 == make(boost=0.5).members()["boost"]
     for boost in (-1, math.nan, math.inf, True, "2", 10**400):
         refused("boost", make, boost=boost)
@@ -124,7 +124,7 @@ def test_boosts(make: Make) -> None:
 
 @rows("make", WITH_FIELD)
 def test_fields(make: Make) -> None:
-    """Every kind of query about one field accepts the name of the field."""
+    """Every kind of query about one field accepts its name, and refuses one that is empty or not valid text."""
     assert "a.b" == make(field="a.b").members()["field"]
     for field in ("", 5, b"f", "\ud800"):
         refused("field", make, field=field)

@@ -1,4 +1,4 @@
-r"""Lexers of the query service and of the analytics service: identifiers, strings and comments only.
+r"""Lexers of the query service and of the analytics service, exact only for identifiers, strings and comments.
 
 Source: couchbase/query ``parser/n1ql/n1ql.nex`` and ``ProcessEscapeSequences`` of ``util.go``; AsterixDB ``SQLPP.jj``
 with JavaCC's ``JavaCharStream``.

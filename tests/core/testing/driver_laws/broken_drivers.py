@@ -164,7 +164,7 @@ class AsksNoStrategy(AsyncioClient):
 
 
 class LooksUpNothing(AsyncioClient):
-    """Driver that ignores look-ups."""
+    """Driver that ignores lookups."""
 
     def execute(self, actions: Collection[couchbase.Action]) -> None:
         super().execute([action for action in actions if not isinstance(action, couchbase.LookUpService)])
@@ -263,8 +263,8 @@ _BREACHES: Mapping[type[AsyncioClient], str] = {
     NeverResumes: "a_pause_loses_nothing",
     SendsWithoutLooking: "nothing_is_sent_while_something_waits",
 }
-"""Broken drivers, each with the name of the one law that it breaks."""
+"""Broken drivers, each with the name of the law that forbids its mistake."""
 
 _LAW_OF = {law.__name__: law for law in LAWS}
 BROKEN: Mapping[type[AsyncioClient], Law] = {driver: _LAW_OF[name] for driver, name in _BREACHES.items()}
-"""Broken drivers, each with the one law that it breaks."""
+"""Broken drivers, each with the law that forbids its mistake."""

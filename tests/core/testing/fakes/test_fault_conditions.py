@@ -55,12 +55,12 @@ def test_next_fault_starts_when_all_conditions_hold(conditions: FaultConditions,
     ],
 )
 def test_standing_fault_ends(conditions: FaultConditions, struck: str) -> None:
-    """A standing fault ends a given time after its start, which is the last missing request."""
+    """A standing fault starts once ``at_seconds`` and ``after_requests`` hold, and lasts ``for_seconds``, if given."""
     assert struck == played(conditions, times=None)
 
 
 def played(conditions: FaultConditions, *, times: int | None) -> str:
-    """Return which of eleven gets, one per second, a fault strikes."""
+    """Return an ``x`` for each of eleven gets, one per second, that a fault strikes, and a dot for any other get."""
     clock = FaultClock()
     faults = Faults(clock)
     if times is None:
@@ -179,7 +179,7 @@ def test_share_of_struck_requests(probability: float) -> None:
 
 
 def test_refusals_have_conditions() -> None:
-    """A refused connect strikes attempts to connect, under the same conditions and in the same number, or lasts."""
+    """A refused connect strikes connects under its conditions, a given number of times or always, but no command."""
     faults = Faults()
     faults.next(None, refuse_connection(), 2, after_requests=1)
 

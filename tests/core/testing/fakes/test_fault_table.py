@@ -37,7 +37,7 @@ from triclinium_core.testing.fakes.services.faults import cut_body, endless_body
     ],
 )
 def test_refuses_impossible_targets(make: Callable[[], object], parameter: str) -> None:
-    """An invalid target, an object that is not a fault for the target, or a refused connect with an opcode is refused."""
+    """An invalid target or number, a fault that does not suit the target, or an object of another type is refused."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 

@@ -34,7 +34,7 @@ from triclinium_core.testing.fakes.faults import delay, hang_up_mid_reply, not_m
     ],
 )
 def test_refuses_invalid_arguments(make: Callable[[], object], parameter: str) -> None:
-    """A wrong type or a number out of range raises an error that names the parameter."""
+    """An argument of the wrong type or out of range raises an error that names the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 

@@ -13,7 +13,7 @@ from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNode
 
 
 def test_grants_all_features_by_default() -> None:
-    """A node with default options grants every feature that it implements, and no other feature."""
+    """A node with default options grants exactly its implemented features, and has only the default collection."""
     assert IMPLEMENTED_FEATURES == FakeNodeOptions().features
     assert HelloFeature.NON_BLOCKING_THROTTLING not in IMPLEMENTED_FEATURES
     assert {"_default": {"_default": 0}} == FakeNodeOptions().collections

@@ -24,7 +24,7 @@ def pass_time(nodes: FakeNodes, now: float) -> None:
 
 
 def happened(nodes: FakeNodes) -> list[tuple[float, str, int | None, bool]]:
-    """Return what has happened to nodes: time, command, node, and whether it ended."""
+    """Return the changes of nodes: time, command, node, and whether the change is an end."""
     return [(each.now, each.name, each.node, each.is_end) for each in nodes.changes]
 
 
@@ -183,7 +183,7 @@ def test_invalid_command_is_refused(perform: Callable[[FakeNodes], None], parame
 
 
 def test_clear_forgets_planned_commands() -> None:
-    """Clearing one node or all nodes removes faults and plans, and keeps the end of what has started."""
+    """Clearing the faults of one node or all nodes removes planned commands, and keeps the end of a started one."""
     nodes = FakeNodes(nodes=2)
     nodes.kill(0, for_seconds=1)
     for index in (0, 1):

@@ -48,7 +48,7 @@ def test_rows_are_distinct() -> None:
 
 
 def test_rows_with_responses_have_requests() -> None:
-    """A row has commands exactly if they get a status, and a row with routes gets HTTP status 501."""
+    """A row has commands if and only if they get a status, and a row with routes gets HTTP status 501."""
     assert all(bool(row.opcodes) == (row.response is Response.KV_NOT_SUPPORTED) for row in UNSUPPORTED)
     assert all(row.response is Response.HTTP_501 for row in UNSUPPORTED if row.routes)
 

@@ -55,7 +55,7 @@ PRESERVING = asked.upsert(preserve_expiry=True)
         ([EXPIRING, (GetAndTouch(asked.HOTELS, "ada", 0), 3, 4)], 7, 8, False),
         ([EXPIRING, (asked.append(), 3, 4)], 7, 8, True),
         ([EXPIRING, (PRESERVING, 3, 4)], 7, 8, True),
-        # A touch that may precede the expiry's write, or follow the expiry, proves nothing.
+        # A touch that may precede the write with the expiry, or follow the expiry, proves nothing.
         ([EXPIRING, (asked.touch(), 2, 4)], 7, 8, True),
         ([EXPIRING, (asked.touch(), 3, 6)], 7, 8, True),
         # A document that was created after a removal does not have the removed document's expiry.
@@ -82,7 +82,7 @@ def test_absence(
 
 @rows(("begin", "settled"), [(3, 4), (8, 9)])
 def test_absent_in_spite_of_a_void_removal(begin: float, settled: float) -> None:
-    """A void removal does not end an expiry, before or after it passes, so the document may be missing later."""
+    """A refused removal, before or after an expiry, does not end the expiry, so the document may be missing later."""
     scene = asked.Scene()
     scene.acknowledged(asked.upsert(expiry=5), 1, 2)
     scene.acknowledged(asked.remove(), begin, settled).is_void = True
@@ -92,7 +92,7 @@ def test_absent_in_spite_of_a_void_removal(begin: float, settled: float) -> None
 
 
 def test_insert_does_not_contradict_itself() -> None:
-    """An insert may find no document, although its own exists afterwards; finding a document before is a violation."""
+    """A first write may find no document, though its own exists afterwards; finding one before it is a violation."""
     scene = asked.Scene()
     scene.history.check_absent(scene.acknowledged(asked.upsert(), 1, 2))
 
@@ -102,7 +102,7 @@ def test_insert_does_not_contradict_itself() -> None:
 
 @pytest.mark.parametrize("end", [{"over_by": asked.at(2)}, {"is_void": True}], ids=["is over", "was refused"])
 def test_absent_after_an_unsettled_removal(end: dict[str, object]) -> None:
-    """Until a removal with an unknown result is certainly over, it may be applied, so the document may be missing."""
+    """Until a removal with an unknown result is over or refused, it may be applied, so the document may be missing."""
     scene = asked.Scene()
     removal = scene.asked(asked.remove(), 1, 2)
     scene.acknowledged(asked.upsert(), 3, 4)
@@ -325,7 +325,7 @@ def test_locked_later(settled: float, may_be: bool) -> None:
 
 
 def test_locked_without_a_response() -> None:
-    """A lock with an unknown result may be held at any time; a refused one and the operation's own are not."""
+    """A lock with an unknown result may be held at any time, but not a refused one or the operation's own."""
     scene = asked.Scene()
     locker = scene.asked(asked.lock(1), 2, 4)
     scene.acknowledged(asked.upsert(), 2, 4)

@@ -154,7 +154,7 @@ def test_out_of_order(
 
 
 def test_nodes_that_a_client_may_contact(nodes: FakeNodes, excuses: Excuses) -> None:
-    """A client may contact each node of the document since its own config; a map without one is an excuse."""
+    """A client may contact each node that has had the document since its config; a map without one is an excuse."""
 
     def ask(token: int, known: Revision | None) -> Submission:
         submission = Submission(token, get(), at(1))

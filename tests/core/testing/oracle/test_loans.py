@@ -36,7 +36,7 @@ def shown(reason: RetryReason, **changes: Any) -> FailedAttemptError:
 def refused(
     reason: RetryReason | None, kind: type[errors.CouchbaseException] = errors.TemporaryFailureException
 ) -> errors.CouchbaseException:
-    """Return the error of a request whose retry was refused for ``reason``; None for a final response."""
+    """Return the error of a request: its retry was refused for ``reason`` or, without a reason, its response is final."""
     name = None if reason is None else str(reason)
     return kind("", ErrorContext(idempotent=True, refused_reason=name))
 
@@ -129,9 +129,9 @@ def test_first_tokens() -> None:
     book = LoanBook()
     strategy = CheckedStrategy(book, smithy.StandardRetryStrategy(rng=ConstantRandom(0.5)))
     strategy.acquire_initial_retry_token()
-    with pytest.raises(Violation, match="^1 first tokens "):
+    with pytest.raises(Violation, match="^first tokens requested: 1; requests submitted: 0"):
         book.check()
-    with pytest.raises(Violation, match="^1 first tokens .*2 requests"):
+    with pytest.raises(Violation, match="^first tokens requested: 1; requests submitted: 2"):
         book.submitted([1, 2])
     with pytest.raises(Violation, match="operation 7 is sent before "):
         book.begun(7)
@@ -303,7 +303,7 @@ def test_refusals_take_effect() -> None:
 
 
 def test_every_token_ends_correctly() -> None:
-    """A token is recorded only after its attempt, an unused token is abandoned, and no token ends twice."""
+    """A token is recorded if its attempt was made, else abandoned, exactly once and before the next is issued."""
     kept = borrowed()
     kept.book.abandoned(1, has_rows=False)
     with pytest.raises(Violation, match="is over, .*has kept a token"):

@@ -264,7 +264,7 @@ def test_instants() -> None:
     ids=named,
 )
 def test_writes_without_a_unique_value(operation: document_operations.Operation, message: str) -> None:
-    """A value or delta that does not identify its write raises ValueError; its text names the methods for rules."""
+    """A value or delta that does not identify its write raises ValueError, which names the methods to use instead."""
     callers = Callers()
     callers.upsert()
 
@@ -286,7 +286,7 @@ def counter() -> tuple[Callers, int]:
 
 
 def test_counter_created_again() -> None:
-    """A count that is missing in its own result, or creates an existing counter, is a violation."""
+    """A count that is missing or doubled in its own result, or creates an existing counter, is a violation."""
     callers, number = counter()
     delta, initial = callers.model.unique_values.counter()
 
@@ -301,7 +301,7 @@ def test_counter_created_again() -> None:
 
 
 def test_lost_count() -> None:
-    """An acknowledged count must be in each later number; an open one may be."""
+    """A count that was acknowledged or found must be in each later number; another open one may be."""
     callers, number = counter()
     first, _ = callers.model.unique_values.counter()
     callers.ask(document_operations.Increment(TRAVEL, "ada", first))
@@ -316,7 +316,7 @@ def test_lost_count() -> None:
 
 
 def test_creation_of_a_counter_shows_in_results() -> None:
-    """The model knows that a count has created its counter once the count's result, or a read, proves it."""
+    """The model knows that a count has created its counter once a read proves it."""
     callers = Callers()
     delta, initial = callers.model.unique_values.counter()
     token = callers.ask(document_operations.Increment(TRAVEL, "ada", delta, initial))
@@ -406,7 +406,7 @@ def test_lock_of_an_expiring_document() -> None:
 
 
 def test_lock_that_is_released() -> None:
-    """An operation with the CAS of a lock ends the lock; an operation with another CAS, or without a CAS, does not."""
+    """An unlock with the CAS of a lock ends the lock; removals with another CAS, or without a CAS, do not."""
     callers = Callers()
     value = callers.upsert()
     callers.hear(callers.ask(lock(15)), found(value, CAS))

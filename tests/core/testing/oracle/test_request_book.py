@@ -90,8 +90,8 @@ def fail(book: RequestBook, token: Token, reason: RetryReason | None = None) -> 
         ([lambda b: apply(b, CHANGE), lambda b: b.abandoned(CHANGE, ambiguous=False)], "was applied, "),
         ([lambda b: b.abandoned(READ, ambiguous=False), lambda b: send(b, READ)], " is sent "),
         ([lambda b: b.abandoned(READ, ambiguous=False), lambda b: b.completed(READ)], "its caller "),
-        ([lambda b: b.handed_out(READ, ROWS), lambda b: b.handed_out(READ, ROWS)], "hands out 2 rows"),
-        ([lambda b: b.handed_out(READ, ())], "hands out 0 rows"),
+        ([lambda b: b.handed_out(READ, ROWS), lambda b: b.handed_out(READ, ROWS)], "hands out rows, 2 in all"),
+        ([lambda b: b.handed_out(READ, ())], "hands out rows, 0 in all"),
         ([lambda b: b.handed_out(READ, ROWS[::-1])], "handed out rows"),
         (
             [lambda b: b.handed_out(READ, ROWS), lambda b: retry(b, READ, RetryReason.QUERY_INDEX_NOT_FOUND)],
@@ -101,7 +101,7 @@ def fail(book: RequestBook, token: Token, reason: RetryReason | None = None) -> 
         ([lambda b: b.handed_out(READ, ROWS), lambda b: b.wanted(READ), lambda b: b.completed(READ)], "no node has "),
         ([lambda b: fail(b, READ)], " failed "),
         ([lambda b: fail(b, READ, RetryReason.VIEWS_NO_ACTIVE_PARTITION)], "which is always retried"),
-        ([lambda b: retry(b, READ, RetryReason.UNKNOWN), lambda b: fail(b, READ)], "reports 0 retries"),
+        ([lambda b: retry(b, READ, RetryReason.UNKNOWN), lambda b: fail(b, READ)], "reports retry_attempts=0"),
         ([lambda b: send(b, READ), lambda b: b.check_pauses([STREAM])], "no reader is behind"),
         (
             [

@@ -69,7 +69,7 @@ def test_reading_an_impossible_list(data: bytes) -> None:
     ],
 )
 def test_written_value(operation: DocumentOperation, fragment: bytes | None) -> None:
-    """A store, and a mutation that appends to the list, write a unique value; other operations write none."""
+    """A stored unique value, or one that is appended to the list, is recognised; other operations write none."""
     assert fragment == written_by(operation)
 
 
@@ -99,7 +99,7 @@ def test_complete_list_is_accepted() -> None:
     ids=["lost", "applied twice", "invented", "reordered", "empty"],
 )
 def test_wrong_list_is_a_violation(data: bytes, message: str) -> None:
-    """A lookup without an acknowledged value, or with one twice, an unknown one or another order, breaks a law."""
+    """A read or lookup that lacks an acknowledged value, or has one twice, unknown or out of order, is a violation."""
     callers = Callers()
     callers.change(Upsert(TRAVEL, "ada", list_document(callers.model.unique_values.fragment()), JSON_FLAGS))
     append(callers)

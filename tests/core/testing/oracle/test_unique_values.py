@@ -34,7 +34,7 @@ def test_fragments_are_given_once() -> None:
 
 @pytest.mark.parametrize("value", [b"", b"1", b"<>", b"<1", b"<a>", b"<1><2>", b" <1>", b"<1>\n"])
 def test_invalid_fragments(value: bytes) -> None:
-    """An empty value, two fragments, or a fragment with anything beside it is not a fragment."""
+    """An empty or malformed value, two fragments, or a fragment with anything beside it is not a fragment."""
     assert not unique_values.is_fragment(value)
 
 
@@ -52,7 +52,7 @@ def test_reading_unknown_content(data: bytes, message: str) -> None:
 
 
 def test_counters_are_unique_and_limited() -> None:
-    """Each count has its own delta and initial value; the 25th count raises IndexError."""
+    """Each of 24 counts has its own delta and initial value, and can be read; the 25th count raises IndexError."""
     values = unique_values.UniqueValues()
     given = []
     while values.has_counters:

@@ -80,7 +80,7 @@ def test_problem_at_one_node(simulation: TwoNodes, trouble: Callable[[FakeNodes]
 
 
 def test_any_node_may_resolve_a_collection(simulation: TwoNodes) -> None:
-    """Any node may receive the collection id request, so a problem of any node is an excuse."""
+    """Any node may receive a collection id request, so its problem excuses operations in a named collection only."""
     simulation.nodes.slow_down(1, 0.001)
     simulation.look_around()
     simulation.fail(0, simulated.HOTELS)
@@ -90,7 +90,7 @@ def test_any_node_may_resolve_a_collection(simulation: TwoNodes) -> None:
 
 
 def test_document_without_a_node(simulation: TwoNodes) -> None:
-    """A document without a node times out; documents of other nodes are served."""
+    """The read of a document without a node fails; one of a document with a node succeeds, and must not fail."""
     lost, kept = simulation.key_of(1), simulation.key_of(0)
     simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=None)
     simulation.look_around()
@@ -115,7 +115,7 @@ def test_old_owner_may_still_be_contacted(simulation: TwoNodes) -> None:
 
 
 def test_dropped_collection(simulation: TwoNodes) -> None:
-    """Operations on a dropped collection fail; once created again, the collection is empty."""
+    """After a collection was dropped and created again, it is empty, and a failure in it has no excuse."""
     key = simulation.key_of(0)
     simulation.drop_collection(simulated.HOTELS)
     simulation.submit(simulated.get(key, simulated.HOTELS))

@@ -92,7 +92,7 @@ def test_new_credentials_reach_all_clients() -> None:
 
 
 def test_operations_submitted_together_are_distributed() -> None:
-    """Each client gets only its own of the operations that are submitted together."""
+    """Operations that are submitted together are distributed over the clients in turn."""
     simulation = two_clients()
     simulation.submit_together([(upsert("ada", value=b"1"), None), (get("ada"), None), (get("bob"), None)])
     alone = [client.statistics().open_operations for client in simulation.clients]

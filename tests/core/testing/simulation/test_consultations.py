@@ -72,7 +72,7 @@ def test_cancelled_call(finishes_late: bool) -> None:
 
 @pytest.mark.parametrize("thinks", [True, False])
 def test_reported_success(thinks: bool) -> None:
-    """A strategy that suspends while it records a success blocks nothing."""
+    """A strategy's record of a success runs until it returns or suspends; what would follow is not run."""
     reported: list[str] = []
 
     async def record() -> None:

@@ -56,7 +56,7 @@ def test_client_that_keeps_operations_is_found(monkeypatch: pytest.MonkeyPatch) 
     simulation.submit(Get(DEFAULT, "k1"))
     monkeypatch.setattr(ClientMachine, "handle", forget_nothing)
 
-    with pytest.raises(Violation, match="1 operations are open though their client is closed"):
+    with pytest.raises(Violation, match="the client is closed, but its number of open operations is 1"):
         simulation.close_client(0)
 
 

@@ -36,7 +36,7 @@ def test_every_kind_of_operation_is_submitted(histories: list[ClusterHistory]) -
 
 
 def test_everything_happens(histories: list[ClusterHistory]) -> None:
-    """Faults of most kinds, all problems of nodes and all changes to the map happen, and all operations end."""
+    """Six kinds of problems and six kinds of changes happen, and all operations end."""
     total = Figures()
     for history in histories:
         total.add(history.figures())
@@ -87,7 +87,7 @@ def test_missing_recovery_is_found() -> None:
 
 
 class Crashing(FakeNodes):
-    """A cluster that crashes."""
+    """Cluster with a defect: the search for a node raises."""
 
     def find(self, host: str, port: int, *, tls: bool = False) -> None:
         """Raise ZeroDivisionError."""
@@ -106,5 +106,5 @@ def test_operations_must_not_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
     history.simulation.flow()
     monkeypatch.setattr(type(history.simulation), "open_operations", 1)
 
-    with pytest.raises(Violation, match="1 operations are open after their deadlines"):
+    with pytest.raises(Violation, match="the number of operations open after their deadlines is 1"):
         history._live_in_peace()

@@ -56,7 +56,7 @@ def test_no_excuse_once_all_nodes_know(*, learns_at_once: bool) -> None:
         simulation.learn_at_once()
     else:
         simulation.flow_for(10.0)
-    # Drop the collection unnoticed by the laws: a client that fails now has no excuse.
+    # Drop the collection without recording it for the laws: a failure now has no excuse.
     simulation.nodes.collections.drop(NAMED.scope, NAMED.collection)
     simulation.submit(Upsert(NAMED, "k1", simulation.model.unique_values.fragment(), 0))
 

@@ -1,4 +1,4 @@
-"""Search of the simulation for defects of clusters, whose nodes send false replies."""
+"""Defects of clusters, such as false replies of nodes, which the command of the simulation finds."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Forgetful(SeldomLiar):
 
 
 class Stale(SeldomLiar):
-    """A node that sometimes answers a read with its first result."""
+    """A node that sometimes answers a read with the first result for its key."""
 
     def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> CommandAnswer | None:
         answer = super()._carry_out(connection, frame, fault)
@@ -94,7 +94,7 @@ class LosesAtFailover(FakeNodes):
     """A cluster that loses a node's documents in a failover, even acknowledged ones."""
 
     def fail_over(self, index: int, **when: Unpack[StartConditions]) -> None:
-        """Remove the node's documents."""
+        """Remove the node's documents, then fail the node over."""
         for keyspace, key in [*TEXTS, *COUNTERS]:
             collection_id = COLLECTION_IDS[keyspace]
             if self.owner_of(key) == index and self.documents.get(BUCKET, key, collection_id=collection_id):

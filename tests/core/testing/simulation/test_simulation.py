@@ -105,7 +105,7 @@ def test_handing_over_and_delivering_piece_by_piece() -> None:
 
 
 def test_lost_stream() -> None:
-    """A lost stream reports the number of bytes handed over (decision C24); if it is 0, a write is sent again."""
+    """When its stream is lost, a write with a byte handed over fails; one without is sent again (decision C24)."""
     simulation = ready()
     token = simulation.submit(upsert())
     stream = newest(simulation)

@@ -141,7 +141,7 @@ def test_invalid_arguments(
 
 @pytest.mark.native
 def test_tapes_are_written_to_new_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each call writes to a new folder that only its owner can read; a failed one prints its cause and no path."""
+    """Each call writes to a new folder that only its owner can read; a failed one prints an error and gives no path."""
     keep_tapes = runpy.run_module(f"{MODULE}.__main__")["keep_tapes"]
     folder = tmp_path / "new" / "tapes"
     paths = [Path(path) for _ in range(2) for path in keep_tapes(str(folder))([b"one", b"two"])]

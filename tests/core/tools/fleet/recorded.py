@@ -21,7 +21,7 @@ class Story:
 
 
 class RecordedCall(Call):
-    """Call that records each event and passes it on."""
+    """Call that records its sends and its end, and passes all events on."""
 
     __slots__ = ("attempt_timeout", "call", "story")
     records_success = True

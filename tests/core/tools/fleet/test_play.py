@@ -48,7 +48,7 @@ def run(scenario: Scenario, strategy: str, seed: int = 7) -> FleetFigures:
 
 
 def scenarios() -> st.SearchStrategy[Scenario]:
-    """Return small scenarios with outages of all kinds."""
+    """Return a Hypothesis strategy for small scenarios, with an outage of any kind or without one."""
     service = st.builds(
         SimulatedService,
         capacity=st.floats(5.0, 200.0),
@@ -257,7 +257,7 @@ def test_closed_loop() -> None:
     figures = run(scenario, "none")
 
     # At 0 s, the response to the third client would take 0.3 s, so its operation times out. The second operation of
-    # each client meets the silence. Then they take turns.
+    # each client gets no response. Then the clients queue again, so that further operations time out.
     assert (12, 12) == (figures.totals.begun, figures.totals.sent)
     assert 0 < figures.totals.failed < 12
     assert figures.totals.succeeded + figures.totals.failed == 12

@@ -1,4 +1,4 @@
-"""Simulated service of a fleet: its schedule, its rejections and its outages."""
+"""Simulated services of a fleet: their schedules, rejections, failures and outages."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_null_verdict_forbids_consulting_the_policy() -> None:
     ],
 )
 def test_refuses(question: dict[str, object], message: str) -> None:
-    """The error names the invalid field and its expected value."""
+    """The error names the invalid field, and its expected value or the missing response."""
     with pytest.raises(MalformedQuestion) as caught:
         answer(question)
 

@@ -17,7 +17,7 @@ def end_of(verdict: cassandra.RetryVerdict | None, *script: tuple[str, str], ide
 
 @rows("text", ["rows", " Rows ", "empty"])
 def test_results(text: str) -> None:
-    """A result has the name that the script gives it."""
+    """A result is read by its name, whatever its case and the spaces around it."""
     assert cassandra.ResultReceived(7, text.strip().lower()) == read_answer(text).event(7, b"")
 
 
@@ -114,7 +114,7 @@ def test_each_node_responds_in_order() -> None:
     ],
 )
 def test_node_without_the_statement(answers: list[str], expected: type) -> None:
-    """A node without the statement prepares it, unless its next response in the script is one to a PREPARE."""
+    """A node without the statement prepares it successfully, unless the script has its response to the PREPARE."""
     end = end_of(cassandra.RETHROW, ("a", "UNPREPARED"), *(("a", answer) for answer in answers))
 
     assert expected is type(end.error if isinstance(end, cassandra.Fail) else end)
@@ -130,7 +130,7 @@ def test_node_without_the_statement(answers: list[str], expected: type) -> None:
     ],
 )
 def test_refuses_an_unplayable_script(script: list[tuple[str, str]], message: str) -> None:
-    """A script with a missing response, or with one to a request that was never made, is refused."""
+    """A script with a missing or unknown response, or with one to a request that was never made, is refused."""
     with pytest.raises(UnusableScript) as caught:
         end_of(cassandra.RETRY_SAME, *script)
 

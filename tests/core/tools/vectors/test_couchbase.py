@@ -76,7 +76,7 @@ def test_questions_outside_the_recorded_decisions(question: dict[str, object], e
     ],
 )
 def test_refuses(question: dict[str, object], message: str) -> None:
-    """The error names the invalid field and its expected value; test_fields.py tests each kind of field."""
+    """The error names the invalid field, and its expected value or the contradiction; test_fields.py has each kind."""
     with pytest.raises(MalformedQuestion) as caught:
         answer(question)
 

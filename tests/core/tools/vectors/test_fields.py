@@ -38,7 +38,7 @@ Reader = Callable[[Question, str], object]
     ],
 )
 def test_reads(read: Reader, value: object, expected: object) -> None:
-    """A field of the right type and range is returned unchanged."""
+    """A field of the right type and range gives its value, and a name gives the value that it stands for."""
     assert expected == read(Question({"field": value}), "field")
 
 
@@ -92,7 +92,7 @@ def test_parses_a_status(status: int, width: int) -> None:
 @rows(
     ("texts", "fact"),
     [
-        (["", "0", "0x", "86", "134", "x86", "0xgg", "0x8_6", "0x 86", "-0x86", "0x٨", "0x86 "], 'write it as "0x86"'),
+        (["", "0", "0x", "86", "134", "x86", "0xgg", "0x8_6", "0x 86", "-0x86", "0x٨", "0x86 "], 'such as "0x86"'),
         (["0x10000", "0xFFFFFFFF"], "the largest is 0xffff"),
     ],
 )
@@ -126,7 +126,7 @@ def test_items_are_read_in_order() -> None:
     ],
 )
 def test_refuses_items(question: dict[str, object], message: str) -> None:
-    """The error names the item by its index."""
+    """The error names the field, and an invalid item by its index."""
     with pytest.raises(MalformedQuestion) as caught:
         Question(question).each("counts", "whole numbers", Question.count)
 

@@ -102,7 +102,7 @@ def test_simple_strategy_needs_no_numbers_or_quota() -> None:
     ],
 )
 def test_refuses(question: dict[str, object], message: str) -> None:
-    """The error names the invalid field and its expected value."""
+    """The error names the invalid field, and its expected value or the missing response."""
     with pytest.raises(MalformedQuestion) as caught:
         answer(question)
 

@@ -49,7 +49,7 @@ R = RetryReason
     ],
 )
 def test_returns_the_terminal_reason(events: list[str], operation: str, expected: RetryReason | None) -> None:
-    """Each kind of event and operation reaches the client's own state, whose rules have their own tests."""
+    """The events give the operation its terminal reason, or none; later events can undo earlier ones."""
     assert expected is terminal_reason(events, operation)
 
 

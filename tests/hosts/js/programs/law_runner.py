@@ -44,7 +44,7 @@ class ForgetfulHost(LawHost):
             self.streams[number].outbox.handed_over = 0
 
 
-# The methods of the following classes are those of the interfaces in ``triclinium_core.testing.driver_laws``.
+# The public members of the following classes are those of the interfaces in ``triclinium_core.testing.driver_laws``.
 
 
 class Task:
@@ -148,7 +148,7 @@ async def open_driver(machine: ScriptedClusterMachine) -> AsyncIterator[NodeDriv
 
 
 async def run(show: Callable[[str, str | None], None]) -> None:
-    """Show the name of each law, and how the driver breaks it."""
+    """Show the name of each law, and how the driver breaks it, if it does."""
     for law in LAWS:
         broken: str | None = None
         try:

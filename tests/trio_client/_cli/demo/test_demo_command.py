@@ -115,7 +115,7 @@ Break = Callable[[pytest.MonkeyPatch], None]
 
 
 def forbid_a_retry_of_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat a request that was never sent as one that may have been applied."""
+    """Forbid retries of non-idempotent requests for the reason NODE_NOT_AVAILABLE."""
     monkeypatch.setattr(RetryReason.NODE_NOT_AVAILABLE, "allows_non_idempotent_retry", False)
 
 
@@ -175,7 +175,7 @@ def remember_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def retry_refused_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail operations on the terminal reason with the wrong exception class."""
+    """Raise the wrong exception class for refused credentials."""
     monkeypatch.setitem(couchbase.TERMINAL_ERRORS, RetryReason.AUTHENTICATION_ERROR, errors.CouchbaseException)
 
 

@@ -55,7 +55,7 @@ def run(*arguments: str) -> Result:
 
 
 def interrupted(visit: Callable[[str], None]) -> Callable[[ThreadingHTTPServer], None]:
-    """Return a replacement for ``serve_forever``, which makes a visit and then raises KeyboardInterrupt."""
+    """Return a replacement for ``serve_forever`` that calls ``visit`` and then raises KeyboardInterrupt."""
 
     def serve(server: ThreadingHTTPServer) -> None:
         visit(f"http://{HOST}:{server.server_address[1]}/")
@@ -151,7 +151,7 @@ def test_interrupted_build_ends_the_command(checkout: Path) -> None:
     "arguments", [("--port", "-1"), ("--port", "x"), ("--port", "65536"), ("pages",), ("--quick",)]
 )
 def test_invalid_options_have_status_2(arguments: tuple[str, ...]) -> None:
-    """An invalid option ends the command before anything is built."""
+    """An invalid option or argument ends the command with status 2 and one line."""
     assert_refused(run(*arguments))
 
 

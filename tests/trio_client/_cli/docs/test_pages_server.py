@@ -106,7 +106,7 @@ def test_head_has_no_body(connection: HTTPConnection) -> None:
 
 @rows(("host", "expected"), [("localhost:80", 200), ("127.0.0.1", 200), ("evil.example:80", 421), ("[", 421)])
 def test_other_hosts_are_refused(connection: HTTPConnection, host: str, expected: int) -> None:
-    """A request under the name of another host, as after DNS rebinding, gets the status 421 and no file."""
+    """Only a request with another or an invalid host name, as after DNS rebinding, gets the status 421 and no file."""
     connection.request("GET", "/file.json", headers={"Host": host})
     response = connection.getresponse()
 

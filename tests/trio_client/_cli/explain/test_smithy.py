@@ -96,5 +96,5 @@ def test_explain_follows_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_wrong_input_is_refused(arguments: str, words: str) -> None:
-    """Wrong input exits with status 2 and one line with the mistake and the valid values."""
+    """Wrong input exits with status 2 and one line that names the mistake or the valid values."""
     assert_refused(explain(arguments), words)

@@ -1,4 +1,4 @@
-"""``triclinium ping`` reports all nodes of a cluster from any seed node."""
+"""Report of ``triclinium ping`` on all nodes of a cluster, from any seed node."""
 
 from __future__ import annotations
 

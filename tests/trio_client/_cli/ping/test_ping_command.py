@@ -67,7 +67,7 @@ def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
     return str(path)
 
 
-# -- Nodes, options and the password prompt.
+# -- Nodes, services, options and the password prompt.
 
 
 async def test_ping_reports_negotiated_features(fake: FakeCluster) -> None:
@@ -103,7 +103,7 @@ async def test_ping_reports_negotiated_features(fake: FakeCluster) -> None:
 
 
 async def test_every_service_is_pinged(fake: FakeCluster) -> None:
-    """All services are pinged by default. A service that fails gets a line on stderr, and the exit status is 1."""
+    """All services are pinged by default; one that fails gets a line on stderr, and the exit status is 1."""
     everything = await ping(fake.connection_string, *CREDENTIALS, "--json")
     fake.node.faults.always(Service.SEARCH, http_status(503))
     some = await ping(fake.connection_string, *CREDENTIALS, "--service", "query", "--service", "search")
@@ -132,7 +132,7 @@ async def test_a_failed_node_does_not_hide_others(fake: FakeCluster) -> None:
 
 
 async def test_options_of_the_connection_string_hold(fake: FakeCluster) -> None:
-    """A timeout in the connection string applies to each NOOP."""
+    """A timeout in the connection string applies to the NOOP."""
     fake.node.faults.always(Opcode.NOOP, drop_response())
 
     result = await ping(f"{fake.connection_string}?kv_timeout=500ms", *CREDENTIALS)
@@ -203,7 +203,7 @@ async def test_a_wrong_use_of_tls(
 async def test_a_server_that_is_not_a_node(
     authority: trustme.CA, handler: listeners.Handler, scheme: str, parts: list[str]
 ) -> None:
-    """The error describes the other server as precisely as possible and gives the next step."""
+    """The error describes the other server and gives the next step."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     async with listeners.listening(handler, context if handler is listeners.shake_hands else None) as port:
@@ -261,7 +261,7 @@ async def test_a_node_that_refuses_the_client(fake: FakeCluster, scheme: str, pa
 
 
 async def test_a_user_name_with_a_colon() -> None:
-    """A user name with a colon is a wrong argument, and nothing is sent."""
+    """A user name with a colon is a wrong argument."""
     result = await ping("couchbase://localhost", "--username", "app:x", "--password", "secret")
 
     assert_refused(result, "Error: the user name")
@@ -292,5 +292,5 @@ async def test_a_user_name_with_a_colon() -> None:
     ],
 )
 def test_wrong_arguments(arguments: list[str], words: str) -> None:
-    """A wrong argument exits with status 2 and one line, and nothing is sent."""
+    """A wrong or missing argument ends the command with status 2 and one line."""
     assert_refused(CliRunner().invoke(main, ["ping", *arguments]), words)

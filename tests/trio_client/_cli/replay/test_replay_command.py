@@ -31,7 +31,7 @@ def replayed(tape: bytes) -> Result:
 
 
 def test_agreement_exits_with_zero(tape: bytes, tmp_path: Path) -> None:
-    """A tape that agrees is a line with the number of calls, from a file or standard input."""
+    """The output for a tape that agrees is a line with the number of calls; the tape is a file or standard input."""
     path = tmp_path / "tape"
     path.write_bytes(tape)
     calls = tape.count(b"\n") - 1
@@ -76,7 +76,7 @@ def test_other_versions_are_warned_of(tape: bytes) -> None:
 
 @pytest.fixture
 def decisions(tmp_path: Path) -> Path:
-    """Record a write that is retried, and one that is lost in flight."""
+    """Record a write that is retried, and one that is lost in flight, and return the path of the tape."""
 
     async def record() -> None:
         async with open_fake_cluster() as fake, fake.open_client(tape=DecisionTape.ring()) as cluster:
@@ -93,7 +93,7 @@ def decisions(tmp_path: Path) -> Path:
 
 
 def test_agreeing_decisions_are_counted(decisions: Path) -> None:
-    """A decision tape that agrees is a line with its numbers; one that was cut off is also noted."""
+    """The output for a decision tape that agrees is a line with its numbers; for a cut-off tape, stderr has a note."""
     tape = decisions.read_bytes()
     whole, cut = replayed(tape), replayed(tape[: tape.rindex(b'{"type":"end"')])
 
@@ -132,7 +132,7 @@ def test_a_different_decision_exits_with_one(decisions: Path, recorded: bytes, e
     ],
 )
 def test_unreadable_tapes_exit_with_two(tape: bytes, named: str) -> None:
-    """A file that is no tape, or of a newer format, exits with 2 and one printable line that names the line."""
+    """A file that is not a tape, or has a newer format, exits with 2 and one printable line that names the problem."""
     result = replayed(tape)
 
     assert_refused(result, named)

@@ -10,6 +10,6 @@ import trio
 
 @pytest.fixture
 async def safety_net() -> AsyncIterator[None]:
-    """End a test that hangs."""
+    """Cancel a test that hangs."""
     with trio.fail_after(60):
         yield

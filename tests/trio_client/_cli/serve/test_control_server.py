@@ -49,7 +49,7 @@ async def reply_to(control: Control, request: bytes) -> bytes:
 
 
 async def test_an_http_client_controls_nodes(safety_net: None) -> None:
-    """The API listens on 127.0.0.1 only, takes commands from an HTTP client, and needs the token."""
+    """The API listens on 127.0.0.1, takes commands from an HTTP client, and needs the token."""
     nodes = FakeNodes(nodes=2)
     async with open_control(nodes, token="secret", seed=3, port=0) as control, httpx.AsyncClient() as client:
         headers = {"Authorization": f"Bearer {control.token}"}
@@ -91,7 +91,7 @@ async def test_connections_are_bounded(safety_net: None, monkeypatch: pytest.Mon
 
 
 async def test_a_client_that_leaves_harms_nothing(safety_net: None) -> None:
-    """Clients that disconnect in the middle of a request leave the API working."""
+    """Clients that disconnect before, during or right after a request leave the API working."""
     async with open_control(FakeNodes(), token="secret", seed=0, port=0) as control:
         for size in (0, 10, len(request_to(control))):
             async with await trio.open_tcp_stream(*address_of(control)) as stream:

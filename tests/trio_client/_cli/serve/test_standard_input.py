@@ -20,7 +20,7 @@ from triclinium_core.testing.fakes.control.command_text import COMMAND_SIZE_MAX
 
 @pytest.fixture
 def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Replace standard input by a pipe, and yield the descriptor to write to."""
+    """Replace standard input with a pipe, and yield the descriptor to write to."""
     reading, writing = os.pipe()
     monkeypatch.setattr(standard_input, "STANDARD_INPUT", reading)
     with closing(os.fdopen(reading, "rb", buffering=0)):
@@ -28,7 +28,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 async def follow(writing: int, data: bytes, nodes: FakeNodes, *, as_json: bool) -> list[str]:
-    """Return the lines that the input prints on standard output, up to its end."""
+    """Return the lines that the command prints on standard output for this input, up to its end."""
     lines: list[str] = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_write, writing, data)
@@ -89,11 +89,11 @@ async def test_errors_for_people_are_on_stderr(pipe: int, capsys: pytest.Capture
     said = capsys.readouterr()
 
     assert ["done: @0: kill"] == printed
-    assert ("", "line 2: node: node 7 does not exist; the nodes are numbered from 0 to 1\n") == (said.out, said.err)
+    assert ("", "line 2: node: node 7 does not exist; the last node is 1\n") == (said.out, said.err)
 
 
 async def test_closed_input_counts_as_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A standard input that is closed or cannot be read has no lines."""
+    """A closed standard input has no lines."""
     monkeypatch.setattr(standard_input, "STANDARD_INPUT", -1)
     printed: list[str] = []
     await follow_standard_input(FakeNodes(), printed.append, as_json=True)

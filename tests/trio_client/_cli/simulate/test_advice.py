@@ -47,9 +47,9 @@ def advised(scenario: Scenario, *figures: FleetFigures) -> Advice:
         ((found("best_effort", 950, 654.0, None), found("standard", 600, 145.0)), "standard"),
         # If as many operations succeed with retries as without, the advice is to retry.
         ((found("none", 833, 50.0), found("standard", 833, 145.0)), "standard"),
-        # If retries cost operations, the advice is not to retry.
+        # If fewer operations succeed with retries than without, the advice is not to retry.
         ((found("none", 833, 50.0), found("simple", 352, 316.0)), "none"),
-        # If no strategy recovers, the least bad one is advised.
+        # If no strategy recovers, the one under which more operations succeed is advised.
         ((found("simple", 352, 316.0, None), found("best_effort", 500, 940.0, None)), "best_effort"),
         # The advice ignores a difference of a thousandth.
         ((found("simple", 1000, 316.0), found("standard", 999, 145.0)), "standard"),

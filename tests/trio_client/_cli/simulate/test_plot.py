@@ -166,7 +166,7 @@ def test_one_strategy(tmp_path: Path, scenario: Scenario, strategy: str, present
 
 
 def test_a_missing_matplotlib_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without matplotlib, the error names the extra, and nothing is simulated."""
+    """Without matplotlib, the error names the extra, and no results are printed."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "triclinium._cli.simulate.plot", raising=False)
     assert_refused(simulate("--plot", str(tmp_path / "outage.svg")), "triclinium[plot]")
@@ -181,7 +181,7 @@ def test_a_missing_matplotlib_names_the_extra(tmp_path: Path, monkeypatch: pytes
     ],
 )
 def test_an_invalid_plot_path(tmp_path: Path, name: str, words: str) -> None:
-    """An invalid path is refused in one line before anything is simulated."""
+    """An invalid path is refused in one line, and no results are printed."""
     assert_refused(simulate("--plot", str(tmp_path / name)), words)
 
 

@@ -26,5 +26,5 @@ from triclinium_core.tools.fleet import ClosedLoop, Fleet, ParallelService, Scen
     ],
 )
 def test_demand_in_words(fleet: Fleet, expected: str) -> None:
-    """A period and a rate are named only if they apply; a rate that changes is the usual one."""
+    """A period and a rate are stated only if they apply; a rate that changes is stated as the usual one."""
     assert story(Scenario(fleet=fleet, service=ParallelService())).startswith(expected)

@@ -41,7 +41,7 @@ class DyingPool(Pool):
     """Pool that fails as if one of its processes had died."""
 
     def submit(self, *work: object, **options: object) -> Future[Any]:
-        raise BrokenProcessPool("one of them is gone")
+        raise BrokenProcessPool("a process of the pool is gone")
 
 
 @pytest.fixture

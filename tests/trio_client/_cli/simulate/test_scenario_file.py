@@ -179,7 +179,7 @@ def test_options_override_the_file(tmp_path: Path) -> None:
 def test_an_error_names_file_key_and_value(
     old: str, new: str, words: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """An invalid file exits with status 2 and one line with file, full key and value, and nothing is simulated."""
+    """An invalid file ends the command with status 2, no results, and one line that names the file and its fault."""
     text = EVERYTHING if old in EVERYTHING else OTHER_KINDS
     assert old in text
     path = written(tmp_path_factory.mktemp("wrong"), text.replace(old, new))

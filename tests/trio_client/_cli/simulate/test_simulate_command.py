@@ -152,7 +152,7 @@ def test_recovery_is_reported() -> None:
     ],
 )
 def test_wrong_input_is_one_line(arguments: str, words: str) -> None:
-    """Wrong input exits with status 2 and one line with the value and the valid values."""
+    """Wrong input exits with status 2 and one line that names the value or the valid values."""
     assert_refused(simulate(*arguments.split()), words)
 
 

@@ -77,7 +77,7 @@ def test_options_of_a_scenario_are_refused(option: str, value: str) -> None:
 
 
 def test_the_plot_has_both_themes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plot states how many figures agree; a bug is named in the last line and exits with status 1."""
+    """The plot states how many figures agree; with a bug, the last line names the reference, and the status is 1."""
     agree, differ = tmp_path / "agree.svg", tmp_path / "differ.svg"
     first = validate("--plot", str(agree), "--theme", "both")
     halve_backoffs(monkeypatch)

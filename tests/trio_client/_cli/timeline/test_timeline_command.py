@@ -36,7 +36,7 @@ TAPE = tape_of(opening(9.0, 3), RETRIED, FAILED, operation(9, 12.0))
 
 @pytest.fixture
 def tape(tmp_path: Path) -> Path:
-    """Write a tape with a retried, a failed and a simple operation."""
+    """Write a tape with a retried, a failed and a simple operation, and return its path."""
     (tmp_path / "client.tape").write_bytes(TAPE)
     return tmp_path / "client.tape"
 
@@ -111,7 +111,7 @@ def test_svg_is_a_picture_without_requests(tape: Path, tmp_path: Path) -> None:
 
 
 def test_svg_has_a_maximum_of_timelines(tmp_path: Path) -> None:
-    """A picture has a limited number of timelines, and says how many it lacks."""
+    """A picture has a limited number of timelines, and states how many it lacks."""
     path, tape = tmp_path / "picture.svg", tmp_path / "many.tape"
     tape.write_bytes(tape_of(*[operation(number) for number in range(DRAWN_MAX + 4)]))
 

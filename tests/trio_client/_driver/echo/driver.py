@@ -53,7 +53,7 @@ class EchoDriver(MachineDriver[EchoEvent, EchoAction | neutral.NeutralAction, st
 
         Raises:
             EchoError: the deadline has passed or the connection was lost.
-            ArgumentError: the text is not a single line.
+            ArgumentError: the text is not a single line, or is too long.
             trio.ClosedResourceError: the client is closed.
 
         Cancellation: abandons the text, which may have been sent.

@@ -23,7 +23,7 @@ RESOLUTION = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Requirement of the RFC, and the observed result."""
+    """Comparison of a demanded result with the observed one."""
 
     name: str
     demanded: str

@@ -18,7 +18,7 @@ from triclinium._cli.demo.stage import Stage
 from triclinium._cli.demo.timeline import rows_of
 
 LIMIT_SECONDS = 14.0
-"""Time limit in seconds of the demo, which takes less than one: a wrong retry rule must not make the user wait."""
+"""Time limit of the demo in seconds. The demo takes less than a second, but may not end if a retry rule is wrong."""
 
 
 @click.command()

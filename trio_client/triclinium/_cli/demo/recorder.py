@@ -1,4 +1,4 @@
-"""Recorder of all events of the demo in order, as the client and the node report them.
+"""Recorder of the events of the demo in order, as the client and the node report them.
 
 The client reports through two of its loggers, which every program can read. The node reports through its logs of
 commands and requests.
@@ -134,9 +134,9 @@ class Play:
     answer: object
     context: ErrorContext | None
     retries_by_reason: Mapping[str, int]
-    """Number of retries by reason, as the client's statistics count them during the scenario."""
+    """Number of retries by reason, as the client's statistics count them during the operation."""
     prepared: int = 0
-    """Number of statements that the node planned during the scenario."""
+    """Number of statements that the node planned during the operation."""
 
     @property
     def decisions(self) -> list[ClientDecided]:

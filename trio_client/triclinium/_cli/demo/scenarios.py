@@ -74,7 +74,7 @@ class DemoScenario:
     applied: int
     """Number of times the node changes the document, or executes the statement."""
     prepared: int = 0
-    """Number of times the node plans the statement; 0 to skip the check."""
+    """Number of times the node plans the statement during the operation; 0 to skip the check."""
     clause: str
 
     @property

@@ -59,7 +59,7 @@ class Screen(TimelineScreen):
                 self._print(indented(self._difference(check), 4))
 
     def summary(self, judged: Sequence[Judged], seconds: float, missing: int) -> None:
-        """Print an overview of all scenarios, and in the last line whether all requirements are met."""
+        """Print an overview of the scenarios, and in the last line whether all requirements are met."""
         table = Table(
             Column("\n  scenario"),
             Column("client:\noutcome"),

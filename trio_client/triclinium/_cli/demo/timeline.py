@@ -55,7 +55,7 @@ def _rows_between(play: Play) -> Iterator[TimelineRow]:
             case NodeTook(_, command) if play.is_about(command):
                 yield TimelineRow(at_ms, Source.NODE, _deed(command))
             case NodeTook(_, command) if command.status == Status.AUTH_ERROR and command.status not in reported:
-                # The node refuses the credentials on both connections of the client. Show this once.
+                # The node refuses the credentials on each connection of the client. Show this once.
                 reported.add(command.status)
                 yield TimelineRow(at_ms, Source.NODE, _deed(command))
             case ConnectionReported(_, text) if text not in reported:

@@ -45,7 +45,7 @@ def docs(*, port: int, opens: bool) -> None:
     be used; 2 if an option is invalid.
     """
     try:
-        # The port is taken before the build, which takes minutes.
+        # Take the port before the build, which may take minutes.
         server = pages_server(CHECKOUT / PAGES, port)
     except OSError as error:
         raise click.ClickException(
@@ -88,7 +88,7 @@ def build(checkout: Path) -> None:
 
 def _run(*arguments: str) -> int:
     """Run a Python program, and return its exit status. Its output goes to standard error."""
-    # The programs and their arguments are those of this module.
+    # This module chooses the program and its arguments.
     return subprocess.run([sys.executable, *arguments], stdout=STDERR, check=False).returncode  # noqa: S603
 
 

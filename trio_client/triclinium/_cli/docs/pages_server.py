@@ -24,7 +24,7 @@ the inserted hashes. Inline styles are permitted, because the theme has styles i
 
 
 class PagesHandler(SimpleHTTPRequestHandler):
-    """Handler of GET and HEAD for one folder. It lists no folders, and serves no file outside it, even by a link."""
+    """Handler of GET and HEAD for one folder. It lists no folders, and serves no file outside its own, even by a link."""
 
     protocol_version = "HTTP/1.1"
     timeout: ClassVar[float | None] = 60.0
@@ -71,7 +71,7 @@ class PagesHandler(SimpleHTTPRequestHandler):
             found = (path / "index.html" if path.is_dir() else path).resolve()
             return found if found.is_relative_to(Path(self.directory).resolve()) and found.is_file() else None
         except (OSError, ValueError):
-            # The path is too long for the system, or has a null byte.
+            # For example, the path is too long for the system, or has a null byte.
             return None
 
     def _hashes(self) -> str:
@@ -82,7 +82,7 @@ class PagesHandler(SimpleHTTPRequestHandler):
         scripts = _INLINE_SCRIPT.findall(page.read_bytes())
         return "".join(sorted({f" 'sha256-{b64encode(sha256(script).digest()).decode()}'" for script in scripts}))
 
-    def log_message(self, format: str, *args: object) -> None:  # as in the base class
+    def log_message(self, format: str, *args: object) -> None:  # The base class names the parameters.
         """Log nothing: the browser shows what is missing."""
 
 

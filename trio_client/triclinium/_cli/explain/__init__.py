@@ -1,1 +1,1 @@
-"""``triclinium explain``: the reasons of a retry decision, with a module for each kind of client."""
+"""``triclinium explain``: the reasons for a retry decision, with a module for each kind of client."""

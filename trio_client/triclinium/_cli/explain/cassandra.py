@@ -26,7 +26,7 @@ OTHER = "other"
 """Name on the command line for every error without its own name."""
 
 LEVEL_DEFAULT = cassandra.ConsistencyLevel.QUORUM
-"""Default consistency level. At LOCAL_ONE, the driver's default, a single response suffices."""
+"""Default consistency level. It is not LOCAL_ONE, the driver's default, at which a single response suffices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ EVENT_OPTIONS = frozenset[str]().union(*(event.details.union(event.needs) for ev
 
 
 def circumstances(case: CassandraCase) -> str:
-    """Return the retries so far, the idempotence and the policy of a statement as a sentence."""
+    """Return the retries so far, the idempotence and the policy of a statement in sentences."""
     idempotent = "idempotent" if case.idempotent else "not idempotent"
     return f"So far: {retries(case.retry_count)}. The statement is {idempotent}; its policy is {type(case.policy).__name__}."
 
@@ -180,7 +180,7 @@ def explain_cassandra(*, event: str | None, as_json: bool, options: CassandraOpt
     """Explain why the Cassandra driver would or would not retry a statement.
 
     Name the EVENT (read-timeout, write-timeout, unavailable, request-aborted, error-response) and give its details.
-    The policies and the request machine of the core decide. Each step names its section of the driver's page, or its
+    The policies and the request machine of the core decide. Each step names its section of the driver's page, or a
     decision of this project.
     """
     if event is None:

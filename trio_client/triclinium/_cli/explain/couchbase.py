@@ -121,7 +121,7 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
     """Return the case that the arguments and the options describe.
 
     Raises:
-        WrongInput: a name is unknown, a value is out of range, or options contradict each other.
+        WrongInput: a name is unknown, a value is missing or out of range, or options contradict each other.
     """
     service = choose(service_name, SERVICES, "service")
     operation = _operation(service, operation_name)
@@ -268,7 +268,7 @@ def _entry(text: str | None) -> couchbase.ErrorMapEntry | None:
     except couchbase.MalformedErrorMap as error:
         raise WrongInput(f"{error}; write it like {EXAMPLE_OF_ENTRY}") from error
     except (ValueError, RecursionError) as error:
-        raise WrongInput(f"--error-map-entry is not JSON: {error}") from error
+        raise WrongInput(f"--error-map-entry is not JSON: {error}; write it like {EXAMPLE_OF_ENTRY}") from error
 
 
 EXAMPLE_OF_ENTRY = '{"name": "SLOW", "attrs": ["retry-later"]}'

@@ -132,7 +132,7 @@ def explain(
 
     Name the SERVICE (kv, query, analytics, search, views, management), the OPERATION of kv or management, and the
     failure: --status, --event, --code or --http-status. The command runs the objects that decide in the client, so the
-    client would decide the same. Each step names its clause of an SDK-RFC, or its decision of this project.
+    client would decide the same. Each step names its clause of an SDK-RFC, or a decision of this project.
     """
     if batch is not None:
         _refuse_options_beside_batch(ctx)
@@ -176,4 +176,4 @@ def _refuse_options_beside_batch(ctx: click.Context) -> None:
         name = parameter.name or ""
         if name in {"batch", "as_json"} or ctx.get_parameter_source(name) in {None, ParameterSource.DEFAULT}:
             continue
-        raise WrongInput(f"--batch reads complete questions from a file; omit {name.replace('_', '-')}")
+        raise WrongInput(f"--batch reads complete questions from a file; omit {parameter.opts[0]}")

@@ -36,7 +36,7 @@ def print_explanation(explanation: Explanation, circumstances: str, *, as_json: 
     """Print an explanation, as JSON on one line or for people.
 
     Args:
-        circumstances: facts about the case besides the event, as a sentence; not part of the JSON.
+        circumstances: facts about the case besides the event, in sentences; not part of the JSON.
     """
     if as_json:
         click.echo(json_text(explanation.to_json()))
@@ -67,5 +67,5 @@ def numbered(explanation: Explanation) -> Table:
 
 
 def retries(count: int) -> str:
-    """Return a number of retries in words."""
+    """Return a number of retries as text."""
     return {0: "no retries", 1: "1 retry"}.get(count, f"{count} retries")

@@ -139,7 +139,7 @@ def explain_smithy(*, as_json: bool, options: SmithyOptions) -> None:
     """Explain how often and when Smithy's clients and the AWS SDKs would attempt an operation.
 
     Give the responses to its attempts with --responses. The strategies of the core decide. Each step names its section
-    of Smithy's design page, or its decision of this project.
+    of Smithy's design page, or a decision of this project.
     """
     explanation = explain(build_case(options))
     print_explanation(explanation, circumstances(explanation, options.random), as_json=as_json)

@@ -25,7 +25,7 @@ from triclinium_core.shown import printable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PingOptions(TargetOptions):
-    """Credentials, targets, time limit and output format of a ping."""
+    """Options of the command."""
 
     bucket: str | None = option(metavar="NAME", help="Also connect to this bucket.")
     timeout: float = option(
@@ -50,8 +50,8 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
     """Connect to the nodes of CONNSTR, show the features they negotiate, and ping their services.
 
     CONNSTR is couchbase://HOST, couchbases://HOST for TLS, or memcached://HOST for a plain memcached. Add :PORT for a
-    non-default port, and separate further hosts by commas. The command pings each of these nodes, then the other nodes
-    in their cluster configs, and then every HTTP service of every node.
+    non-default port, and separate further hosts with commas. The command pings each of these nodes, then the other
+    nodes in their cluster configs, and then every HTTP service of every node.
 
     Exit status: 0 if every node and service answered, 1 if one did not, 2 if the arguments are invalid.
     """

@@ -122,7 +122,7 @@ async def ping_node(target: connection_string.ConnectionString, plan: Plan) -> P
             try:
                 buckets = [None] if plan.bucket is None else [None, plan.bucket]
                 for bucket in buckets:
-                    # Connect one by one, so that the report shows the results before a problem.
+                    # Connect one by one, so that the report has the connections made before a problem.
                     connections += [await _ping_connection(cluster, bucket, connector)]
             except errors.TimeoutException as error:
                 # The timeout is not that of the plan if the connection string sets one.

@@ -24,7 +24,7 @@ from triclinium_core.shown import printable_json, shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryOptions(TargetOptions):
-    """Credentials, parameters, time limit and output format of a query."""
+    """Options of the command."""
 
     params: Sequence[str] = option(
         "--param",
@@ -55,8 +55,8 @@ def query(*, connstr: str, statement: str, values: Sequence[str], options: Query
     """Run STATEMENT on the query service of CONNSTR, and print its rows as they arrive.
 
     CONNSTR is couchbase://HOST, or couchbases://HOST for TLS. Add :PORT for a non-default port of KV, and separate
-    further hosts by commas. STATEMENT is SQL++. VALUES replace $1, $2 … or each ? in it; --param age=30 replaces $age.
-    Write -- before a VALUE that begins with a dash. Nothing is retried: the first error ends the command.
+    further hosts with commas. STATEMENT is SQL++. VALUES replace $1, $2 … or each ? in it; --param age=30 replaces
+    $age. Write -- before a VALUE that begins with a dash. Nothing is retried: the first error ends the command.
 
     Exit status: 0 if all rows were printed, 1 after an error, 2 if the arguments are invalid.
     """
@@ -97,9 +97,9 @@ def read_value(text: str) -> object:
     Raises:
         WrongInput: the argument is not text in UTF-8.
     """
-    # Python turns the bytes of an argument that it cannot decode into surrogates, which UTF-8 cannot encode.
+    # Python turns undecodable bytes of an argument into surrogates, which UTF-8 cannot encode.
     if any("\ud800" <= sign <= "\udfff" for sign in text):
-        raise WrongInput(f"{shown(text)} is not UTF-8 text")
+        raise WrongInput(f"the value {shown(text)} is not UTF-8 text; encode it in UTF-8")
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -122,7 +122,7 @@ def read_parameters(params: Sequence[str], statement: str) -> Mapping[str, objec
         if name in read:
             raise WrongInput(f"--param {name} is given twice; keep one")
         if not stands_in(statement, name):
-            raise WrongInput(f"--param {name} has no effect: ${name} is not in the statement")
+            raise WrongInput(f"--param {name} has no effect: ${name} is not in the statement; rename or omit it")
         read[name] = read_value(value)
     return read
 

@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.control.connection import ControlConnection
 HOST = "127.0.0.1"
 """Address that the API listens on; other machines cannot reach it."""
 HOST_NAMES = (HOST, "localhost")
-"""Names of that address in the ``Host`` header of a request."""
+"""Names of ``HOST`` in the ``Host`` header of a request."""
 
 CONNECTIONS_MAX = 32
 """Maximum number of connections; further ones are closed immediately."""
@@ -88,7 +88,7 @@ async def _serve(stream: trio.SocketStream, connection: ControlConnection) -> No
             if answer:
                 await stream.send_all(answer)
         await stream.send_eof()
-        # An immediate close would reset the connection if the client is still sending, and lose the response.
+        # If the client is still sending, an immediate close would reset the connection, and could lose the response.
         with trio.move_on_after(LINGER_SECONDS):
             while await stream.receive_some(READ_SIZE):
                 pass

@@ -1,4 +1,4 @@
-"""``triclinium serve --log``: a line for each command and each request as it arrives, for people or as JSON.
+"""``triclinium serve --log``: a line for each command and each request that a node processes, for people or as JSON.
 
 A thread writes the lines, so that nodes continue if the output is not read. The queue of lines is bounded.
 """
@@ -107,7 +107,7 @@ class ServeLog:
 def line(node: int, logged: Logged) -> str:
     """Return a command or request and its response as a line for people.
 
-    Shape: ``seconds node N connection N: COMMAND 'key' -> ANSWER``. If a fault affected the
+    Shape for a command: ``seconds node N connection N: COMMAND 'key' -> ANSWER``. If a fault affected the
     command or request, the line ends with whether the node applied it, and with the fault.
     """
     where = f"{logged.now:.3f} node {node} connection {logged.connection}:"

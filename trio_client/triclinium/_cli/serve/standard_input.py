@@ -55,7 +55,7 @@ async def follow_standard_input(nodes: FakeNodes, print_line: Callable[[str], No
 
 
 def _carry_out(nodes: FakeNodes, line: bytes) -> InvalidCommand | None:
-    """Carry out a command, or return why not."""
+    """Carry out a command. Return the error of an invalid command; None for a valid one."""
     if len(line) > COMMAND_SIZE_MAX:
         limit = f"at most {COMMAND_SIZE_MAX} bytes"
         return InvalidCommand(f"the line is too long; write {limit}", field="command", allowed=[limit])
@@ -97,7 +97,8 @@ async def _lines() -> AsyncIterator[bytes]:
 def _read() -> bytes | None:
     """Return the next bytes of standard input; empty at its end, or on an error, as in the background of a terminal.
 
-    None means that it is non-blocking and has no data yet. Another process that shares it may set this mode at any time.
+    Return None if standard input is non-blocking and has no data yet. Another process that shares it may set this mode
+    at any time.
 
     The buffer of ``sys.stdin`` is not used: a thread that waits in it would stop the interpreter from exiting.
     """

@@ -1,1 +1,1 @@
-"""``triclinium simulate``: effects of retry strategies on an outage, as figures and as a picture."""
+"""``triclinium simulate``: effects of retry strategies during an outage, as figures and as a picture."""

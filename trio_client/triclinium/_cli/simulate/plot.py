@@ -39,7 +39,7 @@ STYLE: dict[str, object] = {
     "ytick.major.size": 2.5,
     # Keep text as text: files are smaller, and their words can be found.
     "svg.fonttype": "none",
-    # With a constant salt, the same figures give the same file.
+    # Without a salt, the ids in the file would differ in each run.
     "svg.hashsalt": "triclinium",
 }
 COLUMN_INCHES, WIDTH_LEAST, ROW_INCHES, MARGIN_INCHES = 1.8, 5.5, 1.2, 1.55

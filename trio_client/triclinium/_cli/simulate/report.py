@@ -38,7 +38,7 @@ WIDTH = 120
 
 
 def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
-    """Print an overview of the strategies, the recommended strategy, and a table over time for each strategy."""
+    """Print the scenario, an overview of the strategies, the recommended one, and a table over time for each."""
     console = Console(highlight=False)
     is_endless = not console.is_terminal and "COLUMNS" not in os.environ
     if is_endless:

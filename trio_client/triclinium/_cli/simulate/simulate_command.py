@@ -101,8 +101,8 @@ def simulate(
 ) -> None:
     """Simulate many clients during an outage of their service.
 
-    Each client begins operations, by default at an interval. Its retry strategy is the object that a real client uses.
-    The command shows the demand, the offered load, the goodput, the attempts per operation, and the time to recover.
+    Each client begins operations, by default at an interval. The retry strategies are those that real clients use. The
+    command shows the demand, the offered load, the goodput, the attempts per operation, and the time to recover.
     """
     if validates:
         validate_simulator(seed=seed, jobs=jobs, plot=plot, themes=THEMES[theme], as_json=as_json)
@@ -194,7 +194,7 @@ def drawing_to(path: Path, themes: Sequence[str], module: str = "plot", function
     if path.suffix.lower() not in PLOTS:
         raise WrongInput(f"--plot {str(path)!r} must end in {' or '.join(PLOTS)}")
     if not path.parent.is_dir():
-        raise WrongInput(f"--plot {str(path)!r}: the folder {str(path.parent)!r} does not exist; create it first")
+        raise WrongInput(f"--plot {str(path)!r}: {str(path.parent)!r} is not an existing folder; create it first")
     try:
         draw = getattr(import_module(f"triclinium._cli.simulate.{module}"), function)
     except ImportError as error:

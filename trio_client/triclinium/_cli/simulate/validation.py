@@ -85,7 +85,7 @@ def _play_in_processes(runs: Sequence[tuple[int, int]], seed: int, processes: in
 
 
 def show_rows(rows: Sequence[Row]) -> None:
-    """Print a line for each comparison, under the name of its reference, and the number of matches at the end."""
+    """Print a line for each comparison, under the name of its reference, and the verdict at the end."""
     console = Console(highlight=False)
     title = f"{'quantity':{SUBJECT_WIDTH}} {'expected':>8} {'± within':>8} {'got':>8}"
     for reference, found in groupby(sorted(rows, key=_place_of(rows)), key=lambda row: row.reference):
@@ -98,7 +98,7 @@ def show_rows(rows: Sequence[Row]) -> None:
 
 
 def verdict(rows: Sequence[Row]) -> str:
-    """Return the number of matching figures as a sentence."""
+    """Return the number of figures that agree, or that differ, as a sentence."""
     agree = sum(row.ok for row in rows)
     if agree == len(rows):
         return f"All {agree} figures agree."
@@ -118,7 +118,7 @@ def _place_of(rows: Sequence[Row]) -> Callable[[Row], int]:
 
 
 def _line(row: Row) -> str:
-    # Choose the decimals of all figures so that the tolerance has about two significant digits.
+    # Choose the decimals of the row so that its tolerance has at least two significant digits, up to ``DECIMALS_MAX``.
     decimals = 0 if row.tolerance == 0 else min(max(1 - math.floor(math.log10(row.tolerance)), 0), DECIMALS_MAX)
     figures = " ".join(
         f"{_number(value, decimals):>{FIGURE_WIDTH}}" for value in (row.expected, row.tolerance, row.got)

@@ -64,8 +64,8 @@ def draw_validation(rows: Sequence[Row], path: Path, *, theme: str = "light") ->
 def validation_picture(rows: Sequence[Row], theme: Theme) -> Figure:
     """Return the picture in the current style.
 
-    From the top: the number of matching figures, the figures of the well-known simulations, and the distance of all
-    figures from the expected ones, in tolerances.
+    From the top: the number of figures that agree or differ, the figures in ``PANELS``, and the distance of all figures
+    from the expected ones, in tolerances.
     """
     references = list(dict.fromkeys(row.reference for row in rows))
     groups = [[_rows_of(rows, panel) for panel in panels] for panels in PANELS]

@@ -25,7 +25,7 @@ from triclinium_core.timeline import Row, Timeline
 BLOCK_MAX = 6
 """Maximum number of rows that are recognised as one repetition."""
 REPETITIONS_MIN = 3
-"""Number of repetitions from which only the first is shown."""
+"""Minimum number of repetitions of which only the first is shown."""
 
 NETWORK_FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 """Font in a picture by rich, which a viewer would request from a server."""
@@ -95,7 +95,7 @@ def _key(row: Row) -> object:
 
 
 def repeated(keys: Sequence[object]) -> Iterator[tuple[int, int]]:
-    """Divide rows into runs. Yield the length of each run, and how many of its first rows are repeated by the others."""
+    """Divide rows into runs. Yield the length of each run, and how many of its first rows the other rows repeat."""
     first = 0
     while first < len(keys):
         run = size = 1

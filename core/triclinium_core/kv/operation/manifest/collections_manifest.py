@@ -16,8 +16,8 @@ class CollectionSpec(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     """Collection id, which precedes the keys of the collection's documents on the wire."""
     max_expiry: int | None = 0
-    """Maximum expiry of documents in the collection in seconds. 0 means that the setting of the bucket applies, and -1
-    that documents never expire. None if the server sent an unknown value."""
+    """Maximum lifetime of documents in seconds. 0 means that the maximum of the bucket applies, and -1 that there is no
+    maximum. None if the server sent an unknown value."""
     history: bool | None = None
     """Whether the server keeps older versions of the documents; None if the server sent neither true nor false."""
 

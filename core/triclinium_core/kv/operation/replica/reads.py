@@ -49,7 +49,7 @@ class ReplicaReads(Generic[R]):
         self._errors: dict[int, CouchbaseException] = {}
         """Errors of failed reads, by number of the copy."""
         self._ending: Exception | None = None
-        """Exception that came from the driver and ended the call, not a ``CouchbaseException``; None without one."""
+        """Exception from the driver, not a ``CouchbaseException``, that ended the call; None if there was none."""
 
     @property
     def errors(self) -> tuple[CouchbaseException, ...]:

@@ -120,7 +120,7 @@ def _piece(value: bytes, position: int) -> tuple[bytes, int]:
     size, taken = decode_unsigned(value[position : position + 5])
     start = position + taken
     if start + size > len(value):
-        raise MalformedResponse(f"{size} bytes of an id or a document extend past the end of the page")
+        raise MalformedResponse(f"an id or a document of size {size} extends past the end of the page")
     return value[start : start + size], start + size
 
 

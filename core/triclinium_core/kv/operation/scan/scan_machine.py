@@ -3,8 +3,9 @@
 Theory of operation. The machine returns no request before the caller wants a document. The first request is a NOOP. Its
 response implies that the client has the map, and with it the number of vbuckets. The machine scans up to
 ``concurrency`` vbuckets at the same time. The scan of a vbucket has one open request, pauses before the next request,
-or has one page ready. It requests no further page until the caller has taken the ready page. The first failure without
-a restart ends the complete scan after the ready pages. A sample ends without a failure once it is large enough.
+or has one page ready. It requests no further page until the caller has taken the ready page. Except for the cases
+below, the first failure ends the complete scan after the ready pages. A sample ends without a failure once it is large
+enough.
 
 The machine opens the scan of a vbucket on the node that has the vbucket, and reads the scan page by page. The scan
 exists only on that node, so it ends when the vbucket moves, when the node restarts or after a long idle time. Then the
@@ -72,7 +73,7 @@ class ScanOptions:
     """Mutation that the scan of each vbucket must include, by vbucket."""
     transcoder: Transcoder = JSON_TRANSCODER
     concurrency: int = 1
-    """Number of vbuckets to scan at the same time."""
+    """Maximum number of vbuckets to scan at the same time."""
 
     def __post_init__(self) -> None:
         check_type(self.scan_type, "scan_type", *ScanType.__args__)

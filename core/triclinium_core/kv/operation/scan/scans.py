@@ -28,7 +28,7 @@ class ScanTerm:
 
     Raises:
         InvalidArgumentException: ``term`` is not a string, is empty, is not valid Unicode or is longer than the longest
-            id.
+            id, or ``exclusive`` is not a bool.
     """
 
     term: str
@@ -48,7 +48,7 @@ class RangeScan:
         to: end of the range. The range includes an end that is a plain string. None stands for the highest id.
 
     Raises:
-        InvalidArgumentException: a term is neither a ``ScanTerm`` nor a string that a ``ScanTerm`` accepts.
+        InvalidArgumentException: a term has another type, or is a string that a ``ScanTerm`` does not accept.
     """
 
     from_: ScanTerm | str | None = None
@@ -103,7 +103,7 @@ class SamplingScan:
             documents as long as no document changes and no vbucket moves. None uses a new seed for each scan.
 
     Raises:
-        InvalidArgumentException: a number is out of range.
+        InvalidArgumentException: ``limit`` or ``seed`` is not an integer, or is out of range.
     """
 
     limit: int

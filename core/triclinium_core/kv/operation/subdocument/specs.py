@@ -107,7 +107,7 @@ class LookupInSpec(msgspec.Struct, frozen=True):
 
     @classmethod
     def count(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
-        """Count the elements of the array, or the keys of the object, at ``path``. An empty path is the document."""
+        """Count the elements of the array, or the keys of the object, at ``path``. An empty path means the document."""
         return cls(subdocument.PathOpcode.COUNT, path, xattr)
 
 
@@ -116,7 +116,7 @@ class EncodedMutation(msgspec.Struct, frozen=True):
 
     Raises:
         InvalidArgumentException: the path is invalid, or the value is not bytes.
-        ValueTooLargeException: the value is larger than the server stores.
+        ValueTooLargeException: the value is larger than the server can store.
     """
 
     opcode: subdocument.PathOpcode
@@ -235,7 +235,7 @@ class MutateInSpec(msgspec.Struct, frozen=True):
         Raises:
             EncodingFailureException: the transcoder cannot encode a value.
             InvalidArgumentException: the transcoder returns something other than an ``EncodedValue``.
-            ValueTooLargeException: the values are larger than the server stores.
+            ValueTooLargeException: the values are larger than the server can store.
         """
         value = b",".join(_encoded(each, transcoder) for each in self.values)
         if self.delta is not None:

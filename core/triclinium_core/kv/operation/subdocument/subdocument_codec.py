@@ -95,7 +95,7 @@ def decode_mutate_in(operation: MutateIn, frame: Frame, vbucket: int) -> Result:
 
 
 def wire_order(specs: Sequence[LookupInSpec] | Sequence[EncodedMutation]) -> list[int]:
-    """Return the indexes of the specs in wire order: those of extended attributes first, else in the caller's order.
+    """Return the indexes of the specs in wire order: extended attributes first, otherwise in the caller's order.
 
     Source: kv_engine ``daemon/subdocument_validators.cc``; SDK-RFC 0053 "LookupIn", notes.
     """
@@ -145,7 +145,7 @@ def decode_lookups(body: bytes, specs: Sequence[LookupInSpec]) -> tuple[tuple[in
         outcomes[place] = status, _piece(body, start, size)
         start += size
     if start != len(body):
-        raise MalformedOutcomes(f"{len(body) - start} bytes follow the outcomes of every spec, {len(specs)} in all")
+        raise MalformedOutcomes(f"the outcomes of all specs, {len(specs)}, end at byte {start} of {len(body)}")
     return tuple(outcomes)
 
 
@@ -196,5 +196,5 @@ def _place(order: Sequence[int], index: int) -> int:
 
 def _piece(body: bytes, start: int, size: int) -> bytes:
     if start + size > len(body):
-        raise MalformedOutcomes(f"a value of {size} bytes exceeds the body")
+        raise MalformedOutcomes(f"a value of size {size} extends past the end of the body")
     return body[start : start + size]

@@ -36,7 +36,7 @@ _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*")
 
 
 def read_duration(value: object, path: str, *, needs_unit: bool) -> object:
-    """Return the seconds of a duration with a unit. Return any value that is not a string unchanged.
+    """Return the length of a duration with a unit, in seconds. Return any value that is not a string unchanged.
 
     Args:
         path: path of the value in the document.

@@ -81,8 +81,9 @@ class ProfilesDocument(ProfileDocument, _DriverDocument, total=False):
 
 
 ProfileSettings = Mapping[str, Any]
-"""Settings of a profile, including inherited ones, by parameter of ``ExecutionProfile``. A setting is missing if
-neither the profile nor the default profile specifies it. Policies are PolicySettings: they are not created yet."""
+"""Settings of a profile, including inherited ones, by parameter of ``ExecutionProfile``. An option is missing if neither
+the profile nor the default profile specifies it. The policies are never missing, and not created yet: each is a
+PolicySettings."""
 
 _BUILT_IN: ProfileSettings = {
     "retry_policy": policy_settings.PolicySettings("retry_policy", "DefaultRetryPolicy", DefaultRetryPolicy, {}),
@@ -152,7 +153,7 @@ def read_profiles(document: object, retry: policy_settings.PolicyChoices[RetryPo
     for name, table in _require_table(*profiles).items():
         path = policy_settings.key_path(profiles.path, name)
         if not isinstance(name, str) or not name:
-            raise policy_settings.wrong(path, " must be named by a string that is not empty; give the profile a name")
+            raise policy_settings.wrong(path, " is not the name of a profile; a name must be a non-empty string")
         if name == DEFAULT_PROFILE:
             raise policy_settings.wrong(
                 path, " is the name of the top level; move its options there, or rename the profile"

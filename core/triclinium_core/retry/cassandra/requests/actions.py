@@ -91,7 +91,7 @@ class ReportFailure:
     retry_count: int
     """Retry count that the policy received, or would have received if it had been consulted."""
     verdict: RetryVerdict | None
-    """Verdict of the policy; None if the policy was not consulted or raised."""
+    """Verdict of the policy; None if the policy was not consulted, or raised an exception."""
     is_unsent: bool = False
     """Whether the attempt failed before any byte of it left the client."""
 

@@ -108,7 +108,7 @@ class CassandraRequest:
 
     @property
     def may_speculate(self) -> bool:
-        """Whether the request may be sent to two nodes at the same time."""
+        """Whether the request may be sent to several nodes at the same time."""
         return self.idempotent and not self.is_prepare
 
 

@@ -87,9 +87,7 @@ class History:
             InvalidEvent: the machine ordered no attempt with this number.
         """
         if not isinstance(attempt, int) or not 0 <= attempt < len(self._owners):
-            raise InvalidEvent(
-                f"attempt {shown(attempt)} was never ordered; use the number of an action that ordered an attempt"
-            )
+            raise InvalidEvent(f"attempt {shown(attempt)} was never ordered; use the attempt number of an action")
         return self._owners[attempt]
 
     def record(self, execution: Execution, error: CassandraError) -> None:

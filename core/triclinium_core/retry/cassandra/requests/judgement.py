@@ -108,7 +108,7 @@ FrameTooLong may be about the response, and a code that the protocol does not de
 
 def may_be_applied(error: errors.CassandraError) -> bool:
     """Return whether an attempt that failed with ``error`` may have executed its statement."""
-    # ASK_IF_IDEMPOTENT marks the errors after which a statement may have been executed. After an error with ASK, the
+    # ASK_IF_IDEMPOTENT marks errors after which a statement may have been executed. After an error with ASK, the
     # policy may retry any statement, because nothing was changed (decision A2).
     row = _row_of(error)
     return ROUTES[row].of_statement is Route.ASK_IF_IDEMPOTENT or row in _UNDECIDED
@@ -155,13 +155,13 @@ class Judgement:
     error: errors.CassandraError
     """Error that the caller receives if the request fails: the original error, or one that replaces it."""
     verdict: RetryVerdict | None = None
-    """Verdict that the policy returned; None if the policy was not consulted or raised."""
+    """Verdict that the policy returned; None if the policy was not consulted, or raised an exception."""
 
 
 def judge(
     request: CassandraRequest, error: errors.CassandraError, *, node: Hashable, retry_count: int, preparing: bool
 ) -> Judgement:
-    """Return the decision on a request after ``error``. If the policy raises, the request fails.
+    """Return the decision on a request after ``error``. If the policy raises an exception, the request fails.
 
     Args:
         node: node of the failed attempt, for messages.

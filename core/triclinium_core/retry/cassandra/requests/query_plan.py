@@ -42,7 +42,7 @@ class QueryPlan:
         """
         if self._is_empty:
             return None
-        self._is_empty = True  # It remains True if the generator raises or the node is invalid.
+        self._is_empty = True  # It remains True if the plan ends, the generator raises or the node is invalid.
         for node in self._nodes:
             _require_node(node)
             self._is_empty = False

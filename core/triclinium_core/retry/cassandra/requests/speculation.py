@@ -75,7 +75,7 @@ def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: i
     if not is_seconds(seconds):
         raise TypeError(
             f"next_execution of {type(policy).__name__} returned {shown(answer)}; "
-            "it must return finite seconds or a timedelta, at least 0, or None for no further execution"
+            "it must return a finite number of seconds or a timedelta, at least 0, or None for no further execution"
         )
     return seconds
 

@@ -150,7 +150,7 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
     if not isinstance(document, bytes | str):
         raise errors.InvalidArgumentException(f"document={shown(document)} must be bytes or str", parameter="document")
     if len(document) > ERROR_MAP_SIZE_BYTES_MAX:
-        raise MalformedErrorMap(f"{len(document)} bytes or characters; the maximum is {ERROR_MAP_SIZE_BYTES_MAX}")
+        raise MalformedErrorMap(f"its length is {len(document)}; the maximum is {ERROR_MAP_SIZE_BYTES_MAX}")
     try:
         root = json.loads(shallow_text(document), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -228,12 +228,14 @@ def _parse_status(code: str) -> int:
 def _require(value: object, kind: type[T], where: str) -> T:
     # A bool is an int in Python, but not a number in JSON.
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise MalformedErrorMap(f"{where} is {in_json(value)}, expected {JSON_KINDS[kind]}")
+        raise MalformedErrorMap(
+            f"{where} is {in_json(value)}, expected {'a whole number' if kind is int else JSON_KINDS[kind]}"
+        )
     return value
 
 
 def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"it contains {name}")
 
 
 class ErrorMapStore:
@@ -257,7 +259,7 @@ class ErrorMapStore:
             self._maps[node] = error_map
 
     def forget(self, node: str) -> None:
-        """Remove the map of ``node``, if there is one. The caller does so when the node's last connection closes."""
+        """Remove the map of ``node``, if there is one. The caller does so when it drops its last connection to the node."""
         self._maps.pop(node, None)
 
     def entry(self, node: str | None, status: int) -> ErrorMapEntry | None:

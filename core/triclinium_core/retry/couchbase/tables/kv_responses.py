@@ -26,10 +26,10 @@ class RetryableStatus:
     excluded: frozenset[str]
     clause: str
     only_of: frozenset[str] = frozenset()
-    """Operations that are retried after the status; empty for all operations that are not excluded."""
+    """Operations that may be retried after the status; empty for all operations that are not excluded."""
 
     def covers(self, operation: str) -> bool:
-        """Return whether an operation is retried after the status."""
+        """Return whether an operation may be retried after the status."""
         if operation in self.excluded or operation.startswith(DCP_PREFIX):
             return False
         return not self.only_of or operation in self.only_of
@@ -72,7 +72,7 @@ ERRORS_BY_ATTRIBUTE: tuple[tuple[Attribute, ErrorClass], ...] = (
     (Attribute.SUPPORT, errors.FeatureNotAvailableException),
     (Attribute.TEMP, errors.TemporaryFailureException),
 )
-"""Exception class for an unknown status: the first attribute in this list that the entry has decides (decision C31)."""
+"""Exception classes for unknown statuses, by attribute in the error map. The first match applies (decision C31)."""
 
 
 @lean
@@ -89,7 +89,7 @@ class KvVerdict:
     refresh_topology: bool = False
     refresh_collection: bool = False
     close_connection: str | None = None
-    """Reason to close the connection, after the request has ended or waits for a retry; None to keep the connection."""
+    """Reason to close the connection after all other actions for the response; None to keep the connection."""
 
     @property
     def is_success(self) -> bool:
@@ -147,8 +147,8 @@ def _classify_unknown(status: int, entry: ErrorMapEntry | None) -> KvVerdict:
     error = error_of_entry(entry)
     close = None
     for attribute in (Attribute.SPECIAL_HANDLING, Attribute.CONN_STATE_INVALIDATED):
-        # RFC 0013 §Processing Order Example: the client closes the connection after a status with either attribute,
-        # because it has no special handling for unknown statuses.
+        # RFC 0013 §Processing Order Example: the client closes the connection after a status with either attribute.
+        # It has no special handling for unknown statuses.
         if attribute in attributes:
             close = f"the error map lists {attribute} for status 0x{status:02x}"
     if entry.indicates_retry:

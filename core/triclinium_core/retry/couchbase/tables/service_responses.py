@@ -1,4 +1,4 @@
-"""Function that classifies HTTP responses, with the RFC's list of the responses after which a request is retried.
+"""Function that classifies HTTP responses, with the RFC's list of the responses after which a retry is possible.
 
 Source: SDK-RFC 0049 "Response Code Retry List"; SDK-RFC 0058; decisions C20 to C22.
 """

@@ -22,7 +22,7 @@ class AddressCycle:
         self.is_seeking: bool = is_seeking
         """Whether the connection may reach any node of the cluster."""
         self.remark: str = ""
-        """Reason why the client uses the address, for the end of the errors before the stream is open. Often empty."""
+        """Reason why the client uses the address, appended to errors until the stream is open. Often empty."""
         self._addresses, self._position = addresses, 0
 
     def __len__(self) -> int:
@@ -49,5 +49,5 @@ class AddressCycle:
         self.is_seeking = False
 
     def explain(self, remark: str) -> None:
-        """Set the remark for the errors of a stream that is being opened. Set an empty remark once it is open."""
+        """Set the remark for errors of a stream that is being opened. An empty remark clears it."""
         self.remark = remark

@@ -1,4 +1,4 @@
-"""Counts of the streams to one node that were begun, opened, ready and lost, and the reason why the last one ended."""
+"""History of the streams of one connection: counts, whether one was open or ready, and the end of the last stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class StreamEnd:
     """End of a stream that was lost, or that could not be opened."""
 
     error: str | None = None
-    """Reason, with the name of the node; None if no stream has ended."""
+    """Reason, with the name of the node; None in ``NO_END``."""
     is_refused: bool = False
     """Whether all addresses were tried, and the client refused to authenticate with the last node (decision C6)."""
     is_unsupported: bool = False
@@ -24,7 +24,7 @@ class StreamEnd:
 
 
 NO_END = StreamEnd()
-"""End of the last stream before any stream has ended, and while the connection is ready."""
+"""Value of ``last_end`` before any stream has ended, and after the connection has become ready."""
 
 
 class AttemptHistory:
@@ -52,7 +52,7 @@ class AttemptHistory:
         """End of the last stream; ``NO_END`` once the connection is ready again."""
         self._earlier_failures = earlier_failures
         self._faulty_streams = 0
-        """Number of consecutive streams that the client closed because a decoder failed on their bytes."""
+        """Number of streams that the client closed after a decoder fault, since it last closed one for another reason."""
 
     @property
     def unavailable_reason(self) -> RetryReason:
@@ -69,7 +69,7 @@ class AttemptHistory:
     @property
     def backoff_failures(self) -> int:
         """Number of failures that determines the backoff before the next stream."""
-        # If the decoder fails on every stream, the client must not open a stream every few milliseconds.
+        # If a decoder fails on every stream, the client must not open a stream every few milliseconds.
         return max(self.all_failures, self._faulty_streams)
 
     def begun(self) -> None:
@@ -117,7 +117,7 @@ class AttemptHistory:
             failure: failure of the bootstrap, if it failed.
             was_proven: whether the node responded to a request on the stream after the bootstrap.
             address_count: number of addresses to try in turn.
-            lacks_bucket: whether the node does not have the bucket, or refuses it to the user.
+            lacks_bucket: whether the node does not have the bucket, or does not permit the user to open it.
             is_of_no_use: whether the type of the bucket is unsupported.
         """
         self.losses += 1

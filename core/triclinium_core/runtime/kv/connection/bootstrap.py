@@ -145,8 +145,8 @@ class BootstrapPlan:
     hello_after_auth: bool = False
     renegotiate_on_corrupt_error_map: bool = False
     known_config: tuple[int, int] | None = None
-    """Epoch and revision of the known cluster config. The node may omit a config that is not newer. None requests any
-    config."""
+    """Epoch and revision of the known cluster config. The node may omit a config that is not newer. With None, the node
+    must send its config."""
     salted_passwords: SaltedPasswords = field(default_factory=SaltedPasswords, repr=False, compare=False)
     """Salted passwords that connections with the same authenticator have computed."""
 

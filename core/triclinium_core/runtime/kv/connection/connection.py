@@ -69,7 +69,7 @@ class Connection:
 
     Args:
         bucket: bucket to select; None for a connection without a bucket.
-        addresses: addresses of the node.
+        addresses: addresses to try in turn.
         dialect: dialect of a new stream. HELLO adds features to it. On a plain memcached, it does not change.
         sending: list to which ``in_flight`` is added when the first frame of an event is ordered; shared by the
             connections of a client.
@@ -106,7 +106,7 @@ class Connection:
         no other stream for it."""
         self.history: AttemptHistory = AttemptHistory(earlier_failures=earlier_failures)
         self.link: Link = Link(0, self.node, None)
-        """Facts about the newest stream. Each operation sent on the stream keeps a reference to them."""
+        """Facts about the stream that opened last. Each operation sent on the stream keeps a reference to them."""
         self.negotiated: Negotiated = Negotiated()
         self.dialect: Dialect = dialect
         self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
@@ -203,13 +203,13 @@ class Connection:
     def authenticate_again(
         self, authenticator: Authenticator, *, tls: bool, nonce: str, salted_passwords: SaltedPasswords | None = None
     ) -> Sequence[News]:
-        """Reauthenticate the ready stream with another password or token, and return the events.
+        """Reauthenticate the current stream with another password or token, and return the events.
 
         The server does not reorder requests across an authentication, so requests that were sent before it run with the
         old credentials. A request sent between the two steps of SCRAM would run without credentials. Therefore the
-        client holds back all requests until the exchange is over and the bucket is selected again. If another exchange
-        is in progress, the new exchange starts as soon as the node refuses the old one. If the old one succeeds, the
-        client first sends the queued requests.
+        client holds back all requests except NOOPs until the exchange is over and the bucket is selected again. If
+        another exchange is in progress, the new exchange starts as soon as the old one or its SELECT_BUCKET fails. If
+        they succeed, the client first sends the queued requests.
         """
         exchange = SaslExchange(
             authenticator,

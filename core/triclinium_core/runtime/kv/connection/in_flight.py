@@ -1,4 +1,4 @@
-"""Requests of one stream, by opaque, from the order to send a request to its last response.
+"""Unanswered requests of one stream, by opaque, including requests that are still to be sent.
 
 Source: decisions C24 (requests on a closed socket) and C37 (bounds).
 """
@@ -30,7 +30,7 @@ OPAQUE_MAX = 0xFFFF_FFFF
 
 @unique
 class Purpose(Enum):
-    """Purpose of a request of the client itself."""
+    """Purpose of a request that belongs to no open operation."""
 
     KEEP_ALIVE = "keep_alive"
     CANARY = "canary"
@@ -39,7 +39,7 @@ class Purpose(Enum):
     SCAN_CANCEL = "scan_cancel"
     MANIFEST = "manifest"
     NOT_NEEDED = "not_needed"
-    """An operation that its call abandoned because it did not need the result. Its late response is not an orphan."""
+    """Request of an operation whose result its call did not need. Its late response is not an orphan."""
 
 
 class CollectionQuestion(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class AbandonedScan(msgspec.Struct, frozen=True):
 
 
 Owner = LiveOperation | Purpose | CollectionQuestion | Probe | ManifestQuestion | AbandonedScan | Measured | None
-"""Recipient of the response: an operation, or a request of the client itself. The heir of an abandoned operation is an
+"""Recipient of the response: an operation, or a request of the client itself. For an abandoned operation, it is an
 ``AbandonedScan`` if the operation opens a scan, its measurements if the client reports the late response,
 ``NOT_NEEDED`` if its call did not need the result, otherwise None."""
 
@@ -126,7 +126,7 @@ class InFlightTable:
         self._stream_size = 0
         self._bytes = 0
         self._full_since = math.inf
-        """Time since which operations have waited for capacity; ``inf`` if no operation waits for capacity."""
+        """Time at which the current measurement of a wait for capacity began; ``inf`` without one."""
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -180,20 +180,20 @@ class InFlightTable:
         return request
 
     def abandon(self, opaque: int, heir: AbandonedScan | Measured | Purpose | None = None) -> None:
-        """Make ``heir`` the recipient of the late response. Until then, the request counts towards the bounds."""
+        """Make ``heir`` the recipient of the late response. Until the response, the request counts towards the bounds."""
         request = self._requests.get(opaque)
         if request is not None:
             request.owner = heir
 
     def lacks_room(self, now: float) -> bool:
-        """Record that an operation waits for capacity. Return whether no earlier operation was waiting for it."""
+        """Record that an operation waits for capacity. Return whether this begins the measurement of the wait."""
         is_first = self._full_since == math.inf
         if is_first:
             self._full_since = now
         return is_first
 
     def has_lacked_room(self, now: float, seconds: float) -> bool:
-        """Return whether operations have waited for capacity for ``seconds``. Restart the measurement."""
+        """Return whether operations have waited for capacity for at least ``seconds``. End the measurement."""
         since, self._full_since = self._full_since, math.inf
         return self.is_full and since + seconds <= now
 

@@ -31,7 +31,7 @@ class Reauthentication:
     def __init__(self, exchange: SaslExchange, bucket: str | None) -> None:
         self.exchange: SaslExchange = exchange
         self.next_exchange: SaslExchange | None = None
-        """Exchange with an even newer authenticator, or None. It starts if the node refuses the current exchange."""
+        """Exchange with an even newer authenticator, or None. It starts if this exchange or its SELECT_BUCKET fails."""
         self.failure: BootstrapFailure | None = None
         self._bucket = bucket
 

@@ -1,6 +1,6 @@
 """Client side of a SASL authentication. The connection may be new or in use.
 
-SCRAM proves a password in two steps, PLAIN sends it in one. OAUTHBEARER sends a JSON Web Token in one step. The owner
+SCRAM proves a password in two steps; PLAIN sends it in one. OAUTHBEARER sends a JSON Web Token in one step. The owner
 of an exchange sends the messages that the exchange returns, and feeds the responses to the exchange.
 
 Source: kv_engine ``docs/BinaryProtocol.md``; RFC 4616 (PLAIN), RFC 5802 (SCRAM), RFC 7628 (OAUTHBEARER); decision C6.
@@ -57,7 +57,7 @@ class SaslRefusal:
     """Next step for the user, with which ``text`` ends, or an empty string."""
     is_ours: bool = False
     """Whether the client refuses the node: the node did not prove that it knows the password, or its offer or request
-    is not permitted. False if the node refuses the credentials."""
+    is not permitted. False if the node refuses the client, or if the exchange cannot start."""
 
     @property
     def is_of_credentials(self) -> bool:
@@ -85,7 +85,7 @@ def mechanisms_of(authenticator: Authenticator, *, tls: bool) -> tuple[str, ...]
 
 
 def user_of(authenticator: Authenticator) -> str:
-    """Return the name of the authenticator's user for errors."""
+    """Return a description of the authenticator's user, for errors."""
     match authenticator:
         case PasswordAuthenticator(username=username):
             return f"user {username!r}"

@@ -22,7 +22,7 @@ from stringprep import (
     in_table_d2,
 )
 
-# RFC 3454 requires the tables of Unicode 3.2. Newer tables could derive other bytes from the same password.
+# RFC 3454 requires the tables of Unicode 3.2. Newer tables could give other bytes for the same password.
 from unicodedata import ucd_3_2_0
 
 _PROHIBITED: tuple[Callable[[str], bool], ...] = (

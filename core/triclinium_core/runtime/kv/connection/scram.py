@@ -59,12 +59,12 @@ _ATTRIBUTE = re.compile(r"([A-Za-z])=([^,\0]+)")
 _ITERATIONS = re.compile(r"[1-9][0-9]{0,8}")
 _ESCAPED_NAME = re.compile(r"(?:[^=]|=2C|=3D)+")
 
-# Accept the space, which RFC 5802 §7 excludes: the official Couchbase client sends it in nonces.
+# Accept the space, which RFC 5802 §7 excludes: an official Couchbase client sends it in nonces.
 _NONCE = re.compile(r"[ -+\--~]+")
 
 
 class ScramError(Exception):
-    """The exchange has failed or cannot start. The message is one line with the reason, and never has the password."""
+    """The exchange has failed or cannot start. The message is one line with the reason, without the password."""
 
 
 class ScramRefused(ScramError):
@@ -167,7 +167,7 @@ class ScramClient:
         nonce = _checked_nonce(f"{name}: r=", attributes["r"])
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise ScramError(
-                f"{name}: the nonce {_shown(nonce)} does not extend the client nonce; it belongs to another exchange"
+                f"{name}: the nonce {_shown(nonce)} does not extend the client nonce, {_shown(self._nonce)}"
             )
         salt = _from_base64(f"{name}: s=", attributes["s"])
         iterations = _accepted_iterations(f"{name}: i=", attributes["i"], self._iterations_min)
@@ -190,7 +190,9 @@ class ScramClient:
         name = "server-final-message"
         attributes = _attributes(name, _text(name, server_final), "v")
         if not hmac.compare_digest(self._signature, _from_base64(f"{name}: v=", attributes["v"])):
-            raise ScramError(f"{name}: wrong server signature; the server lacks the password, so do not trust it")
+            raise ScramError(
+                f"{name}: wrong server signature; the server may not know the password, so do not trust it"
+            )
 
 
 def username_in(client_first: bytes) -> str:
@@ -354,7 +356,7 @@ def _text(name: str, message: bytes) -> str:
 def _attributes(name: str, text: str, *leading: str) -> dict[str, str]:
     """Return the attributes of a message by letter, in order.
 
-    The message must begin with the attributes ``leading``. Unknown attributes may follow.
+    The message must begin with the attributes ``leading``. Other attributes may follow.
 
     Source: RFC 5802 §5.1 (meaning and order), §7 (grammar).
     """
@@ -374,7 +376,7 @@ def _attributes(name: str, text: str, *leading: str) -> dict[str, str]:
         attributes[letter] = value
     if tuple(attributes)[: len(leading)] != leading:
         expected, got = ("=, ".join(letters) + "=" for letters in (leading, attributes))
-        raise ScramError(f"{name}: must begin with the attributes {expected}, but has {_shown(got)}")
+        raise ScramError(f"{name}: must begin with {expected}, but has {_shown(got)}")
     return attributes
 
 

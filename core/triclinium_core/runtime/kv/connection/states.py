@@ -6,10 +6,10 @@ Theory of operation
 A connection is **CONNECTING** until the driver has opened its stream. Then it bootstraps. It is **NEGOTIATING** until
 the node has responded to HELLO, **AUTHENTICATING** until SASL has succeeded, and **JOINING** until the bucket is
 selected and the cluster config has arrived. Then it is **READY**. With ``hello_after_auth``, a connection with SASL
-skips NEGOTIATING, and sends HELLO in JOINING. A connection to a plain memcached is READY without a bootstrap. The end
-of its stream makes a connection **LOST**. After a backoff it is CONNECTING again, with a new stream. A READY connection
-that gets other credentials is AUTHENTICATING again on the same stream. The node then still responds to requests that
-were sent before, and new requests wait.
+skips NEGOTIATING, and sends HELLO in JOINING. A connection to a plain memcached is READY without a bootstrap. Before
+its first stream and after the end of each stream, a connection is **LOST**. After a backoff it is CONNECTING again. A
+READY connection that gets other credentials is AUTHENTICATING again on the same stream. The node then still responds to
+requests that were sent before, and new requests wait.
 
 The client sends operations only while the connection is READY, fails to dispatch them while it is LOST, and queues them
 in all other states. The table has the next state for each state and event; any other pair is a defect of the client

@@ -18,7 +18,7 @@ class WaitingLine:
         self.tokens: OrderedDict[int, None] = OrderedDict()
         """Queued tokens, oldest first."""
         self.peak: int = 0
-        """Maximum length that the queue had since it was last empty."""
+        """Maximum length of the queue since it was last empty."""
 
     def __len__(self) -> int:
         return len(self.tokens)

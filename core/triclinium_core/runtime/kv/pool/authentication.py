@@ -53,7 +53,8 @@ def check_authenticator(
         )
     if authenticator is None and scheme is not Scheme.MEMCACHED:
         raise errors.InvalidArgumentException(
-            f"authenticator is missing: {scheme}:// needs a {AUTHENTICATOR_NAMES}", parameter="authenticator"
+            f"authenticator is missing: {scheme}:// needs one, such as PasswordAuthenticator(username, password)",
+            parameter="authenticator",
         )
     if connection_string.tls and tls_is_verified:
         return
@@ -81,8 +82,8 @@ def check_change(
     """Check that ``wanted`` may replace the ``present`` authenticator.
 
     Raises:
-        InvalidArgumentException: ``wanted`` is not an authenticator, ``check_authenticator`` refuses it, or an
-            authenticator of its kind cannot replace the present one.
+        InvalidArgumentException: ``wanted`` is not an authenticator, the scheme has no authentication,
+            ``check_authenticator`` refuses it, or an authenticator of its kind cannot replace the present one.
     """
     if not isinstance(wanted, options.AUTHENTICATORS):
         raise errors.InvalidArgumentException(

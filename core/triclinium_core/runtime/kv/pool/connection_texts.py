@@ -22,7 +22,7 @@ _MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// inste
 
 
 def ready_text(losses: int) -> str:
-    """Return the text for a ready connection, with the number of streams that failed before."""
+    """Return the text for a ready connection, with the number of failures before, if any."""
     return f"ready, after {losses} {'failure' if losses == 1 else 'failures'}" if losses else "ready"
 
 
@@ -41,13 +41,13 @@ def status_text(connection: Connection) -> str:
     if connection.addresses.remark not in text:
         text += connection.addresses.remark
     hint = _hint_of_silence(connection)
-    # Remove the advice for the previous stream, because the hint repeats it.
+    # The hint replaces the advice for the previous stream.
     return text.removesuffix(f"; {CONSOLE_PORT}") + hint if hint else text
 
 
 def overdue_text(connection: Connection, timeout: float) -> str:
     """Return the text for a connection that did not become ready in time, without its address."""
-    # Leave out the previous error: it ends with the error before it, so the text would grow with each failure.
+    # Leave out the previous error: if each text contained the previous one, it would grow with each failure.
     return (
         f"still {connection.state.value} after {timeout:g} s{connection.addresses.remark}{_hint_of_silence(connection)}"
     )

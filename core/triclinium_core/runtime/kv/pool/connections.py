@@ -1,4 +1,4 @@
-"""Connections of one client: opening, bootstrap, reauthentication, loss and reconnection.
+"""Key-value connections of one client: opening, bootstrap, reauthentication, loss and reconnection.
 
 This module passes the events of connections to the terminal states and the error maps, and lists lost connections in
 ``losses`` for the client machine.
@@ -80,7 +80,7 @@ class Loss:
 
 
 class Connections:
-    """All connections of a client: one to each node of each bucket, and the connections without a bucket."""
+    """All key-value connections of a client, with and without a bucket."""
 
     def __init__(
         self,
@@ -210,8 +210,8 @@ class Connections:
         self._idle_until.pop(connection, None)
         self._terminal_states.connection_removed(connection)
         if connection.is_in_use and connection.in_flight:
-            # Close the connection after this time at the latest: by then, every request with a default timeout has
-            # timed out.
+            # Close the connection after this time at the latest: by then, every request with a default timeout, except
+            # those of scans, has timed out.
             longest = max(self._timeouts.kv, self._timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
             self._timers.schedule(connection, TimerKind.DRAIN, now + longest)
             self.losses.append(Loss(connection, connection.waiting.take_all(), LEFT_THE_MAP))
@@ -283,8 +283,8 @@ class Connections:
     ) -> None:
         """Close the stream of a connection, and report ``reason``.
 
-        Unless the node has left the map, open another stream after a backoff. If only an administrator can fix the
-        failure, open it only when the connection is next needed.
+        Unless the node has left the map, open another stream after a backoff. If only an administrator or other
+        credentials can fix the failure, also wait until the connection is needed.
         """
         fault = failure.fault if failure is not None else None
         if fault is not None:
@@ -304,8 +304,8 @@ class Connections:
         connection.history.closed(after_fault=fault is not None)
         if failure is not None and failure.kind is FailureKind.TLS:
             self._terminal_states.tls_failed(connection)
-        # Unless the credentials change, only an administrator can fix these two failures, so reconnect only when an
-        # operation needs the connection.
+        # Only other credentials or an administrator can fix a denied bucket, and only an administrator an unsupported
+        # type, so reconnect only when an operation needs the connection.
         is_denied = failure is not None and failure.is_denial and not self.authentication.is_outdated(connection)
         is_of_no_use = failure is not None and self._is_of_no_use(connection.bucket, failure, now)
         on_demand = (is_denied or is_of_no_use) and not connection.is_leaving

@@ -27,7 +27,7 @@ class NodeOutage:
 
 
 class Outages:
-    """Outages of all nodes. The methods return the level at which to report each event of an outage."""
+    """Outages of all nodes. ``lost`` and ``ready`` return the level at which to report an event of an outage."""
 
     def __init__(self) -> None:
         self._present: dict[str, NodeOutage] = {}
@@ -70,7 +70,7 @@ class Outages:
         return ReportLevel.INFO, outage.failures
 
     def forget(self, connection: Connection) -> None:
-        """Remove a connection from its outage, because its node has left the map or its bucket is unusable."""
+        """Remove a connection from its outage. The outage is over once it has no missing connections."""
         outage = self._of.pop(connection, None)
         if outage is None:
             return

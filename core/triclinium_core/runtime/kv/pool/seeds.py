@@ -1,4 +1,4 @@
-"""Addresses for the first connections: the hosts in the connection string, or the hosts that DNS lists for its name.
+"""Addresses at which the client seeks a node: the seeds, from the connection string or DNS, then the known nodes.
 
 A single host without a port may be the DNS name of a complete cluster. The client looks up the name before it opens the
 first connection, and again when it cannot find the cluster. Connections that seek any node wait for the result, but
@@ -34,8 +34,8 @@ seeds list only unreachable nodes."""
 REFUSED_NAMED_MAX = 4
 """Maximum number of refused targets that a warning or an error names. A user can recognise the domain from them."""
 REFUSED_REMEMBERED_MAX = 4096
-"""Maximum number of refused targets that the client records to report each once: four responses of ``NODES_MAX``
-targets. The client does not report further targets."""
+"""Number of recorded refused targets from which the client neither records nor reports further ones: four responses of
+``NODES_MAX`` targets. It reports each recorded target once."""
 NO_STREAM = StreamId(0)
 """Stream number in reports that concern no stream."""
 
@@ -93,7 +93,8 @@ class Seeds:
     def begin_search(self, bucket: str | None, now: float) -> bool:
         """Return whether to open one more connection now to search for a bucket without a reachable node.
 
-        Return False after a too recent search, during a search, or if another could only try addresses in use.
+        Return False soon after a search, during one, or if the bucket's connections already try all addresses and
+        there is no name to look up in DNS.
         """
         if now - self._sought_at.get(bucket, -math.inf) < SEARCH_INTERVAL:
             return False
@@ -144,7 +145,7 @@ class Seeds:
         return address in (self._listed or self._written)
 
     def answered(self, event: ServiceLookedUp) -> Sequence[Connection]:
-        """Process the result of a lookup. Return the connections that waited for it. Ignore an unsolicited result."""
+        """Process the result of a lookup. Return the connections that waited for it. Ignore another service's result."""
         if self.service is None or event.service.removesuffix(".") != self.service.removesuffix("."):
             return ()
         # SDK-RFC 0011: the targets replace the name itself as seeds. Ignore their priorities and weights.
@@ -164,7 +165,7 @@ class Seeds:
         return self.give_up()
 
     def remark(self, address: Address) -> str:
-        """Return the text for errors of connections to ``address``; empty if that replaces no refused targets."""
+        """Return the text for errors of connections to ``address``; empty unless it replaces refused targets."""
         return f"; DNS lists {self._refusal}" if self._refusal and address in self._written else ""
 
     def _warn(self, service: str, refused: Sequence[Address]) -> None:

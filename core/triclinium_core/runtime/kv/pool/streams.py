@@ -29,7 +29,7 @@ class LostRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClosedStream:
-    """A closed stream of which the driver has not yet reported how many bytes it began to send."""
+    """A closed stream for which the driver has not yet reported how many bytes it began to send."""
 
     requests: Sequence[InFlightRequest]
     detail: str

@@ -33,14 +33,14 @@ async def ask(trial: ClusterTrial, *actions: Callable[[Token], Action]) -> tuple
 
 
 async def count_of(trial: ClusterTrial, event: Event, least: int, otherwise: str) -> int:
-    """Wait until the driver has fed ``event`` ``least`` times, and count all; ``otherwise`` describes a breach."""
+    """Wait until ``event`` was fed ``least`` times, and return the total; ``otherwise`` describes a breach."""
     await trial.until(lambda: trial.machine.events.count(event) >= least, otherwise)
     await trial.quiet()
     return trial.machine.events.count(event)
 
 
 async def abandonments_of(trial: ClusterTrial, token: Token, otherwise: str) -> int:
-    """Wait until the driver reports that a reader left, and count the reports; ``otherwise`` describes a breach."""
+    """Wait for the report that a reader left, and return the number of reports; ``otherwise`` describes a breach."""
     await trial.until(lambda: trial.abandonments_of(token) > 0, otherwise)
     await trial.quiet()
     return trial.abandonments_of(token)

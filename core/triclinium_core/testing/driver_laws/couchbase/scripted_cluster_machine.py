@@ -32,7 +32,7 @@ class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action])
         """Reports that ``last_reports`` returns."""
 
     def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
-        """Return the actions from ``answer``, for a batch those of all submissions in order; exceptions propagate."""
+        """Return the actions from ``answer``; for a batch, those of all submissions in order. Exceptions propagate."""
         if not isinstance(event, couchbase.OperationsSubmitted):
             return super().handle(event, now)
         self._begin(event, now)

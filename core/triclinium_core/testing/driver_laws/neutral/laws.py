@@ -274,7 +274,7 @@ async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
 
 
 async def arrived_bytes_come_before_the_time(bench: Bench[E, A, D]) -> None:
-    """The driver feeds ``TimePassed`` after bytes that arrived by ``wakeup``, which may hold a response in time."""
+    """The driver feeds ``TimePassed`` after the bytes that arrived by ``wakeup``: they may hold a response in time."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         peer = await trial.connect(FIRST)
@@ -333,7 +333,7 @@ async def a_peer_cannot_stop_the_time(bench: Bench[E, A, D]) -> None:
 
 
 async def unsent_bytes_are_named_with_the_time(bench: Bench[E, A, D]) -> None:
-    """``TimePassed`` has the bytes handed over of each blocked stream; a later ``StreamLost`` has no fewer, or None."""
+    """``TimePassed`` counts the handed-over bytes of blocked streams; a later ``StreamLost`` has no fewer, or None."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         await trial.connect(

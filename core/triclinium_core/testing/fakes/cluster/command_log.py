@@ -17,7 +17,7 @@ COMMAND_LOG_MAX = 100_000
 
 
 class LoggedCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """One command. The log is in the order in which commands begin; a durable write that waits is logged when settled.
+    """One command. The log is in the order in which commands begin, but a waiting durable write is logged when settled.
 
     ``opcode`` is an ``Opcode`` if the node supports it; ``key`` excludes the collection's prefix; ``now`` is the
     time at which the node takes the command up. ``status`` is the status of a complete, readable reply, even a delayed

@@ -55,7 +55,7 @@ class FakeNetwork:
             self._cut.update(connections)
 
     def heal(self) -> None:
-        """Heal all cuts; bytes that were held back move first."""
+        """Heal all cuts; held-back bytes move before new ones."""
         self.cuts_all = False
         self._cut.clear()
 

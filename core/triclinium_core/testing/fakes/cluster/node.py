@@ -69,8 +69,8 @@ class FakeNode:
     """One node: a complete cluster, or one of several in ``FakeNodes``.
 
     ``faults`` holds the faults to inject, ``command_log`` and ``request_log`` the received KV commands and HTTP
-    requests, ``documents`` the stored documents, ``collections`` the scopes and collections of all buckets, and
-    ``network`` the network between the node and its clients. ``script`` (scripted responses of services), ``plans``
+    requests, ``documents`` the stored documents, ``collections`` the scopes and collections of the initial buckets,
+    and ``network`` the network between the node and its clients. ``script`` (scripted responses of services), ``plans``
     (prepared statements) and ``indexes`` (query indexes) belong to the cluster.
 
     Every method that takes ``now`` raises ValueError if the time goes back. The node ignores events of connections that
@@ -81,7 +81,7 @@ class FakeNode:
         rng: source of randomness for faults with a probability. Default: None, which permits no such faults.
 
     Raises:
-        InvalidArgumentException: ``options`` or ``rng`` is of another type.
+        InvalidArgumentException: ``options`` or ``rng`` has the wrong type.
     """
 
     def __init__(self, options: FakeNodeOptions | None = None, *, rng: Random | None = None) -> None:
@@ -109,7 +109,7 @@ class FakeNode:
         """Commands whose durable writes are not settled, in order of arrival."""
         self._now = -math.inf
         self._known_drops = 0
-        """Number of dropped buckets when the node last closed the connections of clients of dropped buckets."""
+        """Number of dropped buckets when the node last closed the connections to such buckets."""
         self._hung_up: list[int] = []
         """Connections that the node has closed, but for which it has not returned a ``HangUp`` yet."""
         self._announced = state.map
@@ -220,7 +220,7 @@ class FakeNode:
     def certificate_shown(self, connection: int, names: Collection[str]) -> None:
         """Record that the client of a new connection has presented a certificate, which TLS has verified.
 
-        If the node accepts a name in the certificate, the client needs no SASL and no request needs credentials.
+        If the node accepts the certificate, the client needs no SASL and no request needs credentials.
         """
         known, users = self._connections.get(connection), self.options.certificate_users
         if users is not None and set(users).isdisjoint(names):
@@ -251,14 +251,14 @@ class FakeNode:
         return actions
 
     def has_room(self, connection: int) -> bool:
-        """Return whether the driver may read more bytes from a client; if not, it first has to write replies."""
+        """Return whether the driver may read more bytes from a client; if not, replies must be sent first."""
         if connection in self._services:
             return self._services.may_be_read(connection)
         known = self._connections.get(connection)
         return known is None or known.has_room
 
     def replies_written(self, connection: int, size: int, now: float) -> Sequence[NodeAction]:
-        """Record that ``size`` bytes of replies were written, and carry out the commands that waited for this."""
+        """Record that ``size`` bytes of replies were written; process the commands and responses that waited."""
         actions = self._see_and_send(now)
         known = self._connections.get(connection)
         if known is not None:
@@ -287,8 +287,8 @@ class FakeNode:
     def set_config_revision(self, revision: int, now: float, *, epoch: int | None = None) -> Sequence[NodeAction]:
         """Set the version of all configs, and return all due actions, such as notifications to subscribed connections.
 
-        In a cluster every node without a frozen map then has that version; other nodes notify their clients at the next
-        ``time_passed``.
+        In a cluster every node without a frozen map then has that version; other nodes notify their clients at their
+        next event.
 
         Raises:
             InvalidArgumentException: the revision or the epoch is invalid.
@@ -327,7 +327,7 @@ class FakeNode:
     def set_services(self, services: Collection[Service]) -> None:
         """Offer exactly these services. Clients of removed services lose their connections.
 
-        Configs reflect this from the next change to the map, see ``FakeNodes.set_services``.
+        Configs reflect this from the next change to the map; ``FakeNodes.set_services`` makes such a change.
 
         Raises:
             InvalidArgumentException: a service is unknown.
@@ -369,7 +369,7 @@ class FakeNode:
         self._listener = self._services.listener = listener
 
     def hold_config(self) -> None:
-        """Freeze the map: send that config and serve those vbuckets, regardless of changes to the cluster."""
+        """Freeze the map: send its config and serve its vbuckets, regardless of changes to the cluster."""
         self._state.held_map = self._state.map
 
     def release_config(self) -> None:

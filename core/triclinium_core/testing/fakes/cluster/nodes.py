@@ -12,13 +12,13 @@ older documents, and if that node takes over in a failover, all later writes are
 no replica, no node has it until ``move``, ``rebalance`` or ``remove_node`` assigns it.
 
 A durable write becomes visible and is acknowledged when the majority of the copies of its vbucket have it: immediately,
-unless replicas are dead or replication to them is held back. Once acknowledged, it survives the failover of one node.
+unless too many replicas are dead or held back. Once acknowledged, it survives the failover of one node.
 
 A node is identified by its index, whether it is in the cluster or not.
 
-Commands such as ``kill`` take effect immediately, or ``after_requests`` and ``at_seconds``; some end ``for_seconds``
-later. The newest command that has started wins: it cancels the end of an earlier one that changed the same property of
-the node. A command that has become impossible when it starts has no effect; ``changes`` has the reason.
+Commands such as ``kill`` take effect immediately, or when ``after_requests`` and ``at_seconds`` are met; some end
+``for_seconds`` later. The newest command that has started wins: it cancels the end of an earlier one that changed the
+same property of the node. A command that is impossible when it is due has no effect; ``changes`` has the reason.
 
 Example::
 
@@ -26,7 +26,7 @@ Example::
     nodes.move(range(64), to=2)
     nodes.restart(1, at_seconds=5, for_seconds=2)  # its clients lose their connections; it returns after two seconds
     nodes.kill(0)
-    nodes.fail_over(0)  # the others have its vbuckets, and answer a config without it
+    nodes.fail_over(0)  # the others have its vbuckets, and send a config without it
     nodes.rebalance()  # and all vbuckets have a replica again
     nodes[1].faults.next(Opcode.GET, drop_response())
 """
@@ -70,9 +70,10 @@ class NodePort(NamedTuple):
 class FakeNodes:
     """All nodes of a cluster; ``nodes[0]`` is the first, ``len(nodes)`` their number.
 
-    ``documents`` holds the stored documents, and ``collections`` their scopes and collections; ``script`` holds the
-    scripted responses of services, ``plans`` the prepared statements, ``indexes`` the query indexes. The methods
-    raise InvalidArgumentException for an invalid node, vbucket or value; ``nodes[index]`` raises IndexError.
+    ``documents`` holds the stored documents, ``collections`` the scopes and collections of the initial buckets,
+    ``script`` the scripted responses of services, ``plans`` the prepared statements, and ``indexes`` the query indexes.
+    The methods raise InvalidArgumentException for an invalid node, vbucket or value; ``nodes[index]`` raises
+    IndexError.
 
     Args:
         options: options of every node; the first node uses their host and ports. Default: ``FakeNodeOptions()``.
@@ -84,7 +85,7 @@ class FakeNodes:
     """
 
     node_type: ClassVar[type[FakeNode]] = FakeNode
-    """Class of the nodes; a derived cluster may use another."""
+    """Class of the nodes; a subclass may use another."""
 
     def __init__(
         self,
@@ -143,7 +144,7 @@ class FakeNodes:
 
     @property
     def wakeup(self) -> float:
-        """Time at which the first of the nodes has something to do."""
+        """Earliest ``wakeup`` of a node."""
         return min(node.wakeup for node in self._nodes)
 
     def owner_of(self, key: str | bytes) -> int | None:
@@ -180,7 +181,7 @@ class FakeNodes:
         """Return the connection string of all nodes; None if ``tls`` is set and a node has no port for TLS.
 
         Args:
-            host: host at which all nodes are reached. Default: the host of each node.
+            host: host at which all nodes are reached. Default: the host of each node, or 127.0.0.1 for ``$HOST``.
         """
         addresses = []
         for node in self._nodes:
@@ -214,7 +215,7 @@ class FakeNodes:
         self._publish_dealt(self.map.members, cluster_map.levelled(self.map.owners, self.map.members))
 
     def add_node(self, index: int, **when: Unpack[StartConditions]) -> None:
-        """Add a node to the cluster. The node gets vbuckets from ``move`` or a rebalance, replicas from a rebalance."""
+        """Add a node to the cluster. A later command, such as ``rebalance``, assigns vbuckets and replicas to it."""
         self._perform(Change("add_node", "map", self._check(index), lambda: self._add_node(index)), when)
 
     def _add_node(self, index: int) -> None:
@@ -238,7 +239,8 @@ class FakeNodes:
 
         A vbucket without a replica becomes unassigned. A replica that replication reaches takes precedence over a
         held-back replica. If only held-back replicas exist, all writes since replication was held back are lost. Each
-        of the vbuckets begins a new history, with a new UUID. No replacement replica is created until a rebalance.
+        of the vbuckets begins a new history, with a new UUID. No replacement replica is created until ``rebalance`` or
+        ``remove_node``.
         """
         self._perform(Change("fail_over", "map", self._check(index), lambda: self._fail_over(index)), when)
 
@@ -283,7 +285,7 @@ class FakeNodes:
     # Credentials.
 
     def set_credentials(self, *, password: str | None = None, tokens: Sequence[str] | None = None) -> None:
-        """Change the password of all nodes, or the accepted tokens; None keeps the current value.
+        """Change the password of all nodes, the accepted tokens, or both; None keeps the current value.
 
         Authenticated connections stay authenticated.
         """
@@ -307,7 +309,7 @@ class FakeNodes:
     def kill(self, index: int, **when: Unpack[SpanConditions]) -> None:
         """Close all client connections of a node, which then accepts none; the map does not change.
 
-        With ``for_seconds``, clients can connect again after that.
+        With ``for_seconds``, clients can connect again after that time.
         """
         node = self._nodes[self._check(index)]
         self._perform(Change("kill", "life", index, node.kill, node.revive), when)
@@ -363,7 +365,7 @@ class FakeNodes:
         self._publish(known.members, owners, replicas)
 
     def hold_config(self, index: int, **when: Unpack[SpanConditions]) -> None:
-        """Freeze the map of a node: it sends that config and serves those vbuckets."""
+        """Freeze the map of a node, which keeps sending its config and serving its vbuckets."""
         node = self._nodes[self._check(index)]
         self._perform(Change("hold_config", "config", index, node.hold_config, node.release_config), when)
 
@@ -375,7 +377,7 @@ class FakeNodes:
         """Hold back later writes from the replicas on a node.
 
         Reads from a replica find the documents as of this call, or as of the time when the node got the replica, if
-        that is later. The call has no effect on a node whose replication is already held back.
+        that is later. While replication is held back, a further call leaves the replicas as they are.
         """
         self._check(index)
 
@@ -398,7 +400,7 @@ class FakeNodes:
         self._cluster.ring()
 
     def cut_off(self, index: int, connections: Iterable[int] | None = None, **when: Unpack[SpanConditions]) -> None:
-        """Freeze the connections between a node and its clients until ``rejoin``: nothing is lost or refused.
+        """Freeze the connections between a node and its clients, without losing or refusing any, until it rejoins.
 
         Args:
             index: the node.
@@ -421,7 +423,7 @@ class FakeNodes:
     def rejoin(self, index: int, **when: Unpack[StartConditions]) -> None:
         """Reconnect a node to its clients, which ends the cut; held-back bytes arrive now.
 
-        The node is still a member of the cluster, unless it was failed over meanwhile: in that case use ``add_node``.
+        The node is still a member of the cluster, unless it was failed over or removed: then use ``add_node``.
         """
         self._perform(Change("rejoin", "network", self._check(index), lambda: self._rejoin(index)), when)
 
@@ -442,7 +444,7 @@ class FakeNodes:
 
         The cluster manager and other nodes see the changes immediately. 0 removes the delay, also for pending changes,
         and so does the end of the command. This finds a client that considers a new bucket or collection usable because
-        one node knows it.
+        one node has it.
         """
         lateness, delay = self._cluster.buckets.lateness, check_duration(seconds, "seconds", most=SECONDS_MAX)
         self._check(index)
@@ -456,7 +458,7 @@ class FakeNodes:
     # Faults, and the log and clock of commands.
 
     def clear_faults(self, index: int | None = None) -> None:
-        """Remove the faults of a node, or of all nodes, and the commands for it that have not started.
+        """Remove the faults of a node and its commands that have not started; None means all nodes and the cluster.
 
         Commands that have started keep their effect, and their end.
         """
@@ -481,7 +483,7 @@ class FakeNodes:
         return clock.now - clock.zero
 
     def start_clock(self) -> None:
-        """Make ``at_seconds`` count from now. Default: from the time at which the nodes were first served."""
+        """Make ``at_seconds`` count from now, instead of from the time at which the nodes were first served."""
         clock = self._cluster.fault_clock
         clock.refresh()
         clock.zero = clock.now

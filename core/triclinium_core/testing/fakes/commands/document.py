@@ -1,7 +1,6 @@
 """Commands of a fake node on one document.
 
 Source: kv_engine docs/BinaryProtocol.md, one section per command; its ep engine for the rules on locked documents.
-
 """
 
 from __future__ import annotations

@@ -71,5 +71,5 @@ def _check_possible(node: NodeState, request: Request) -> None:
     if copies < majority_of(chain) or len(chain) > COPIES_MAX:
         raise CommandRefused(
             Status.DURABILITY_IMPOSSIBLE,
-            f"the vbucket has {copies} of {len(chain)} copies; a durable write needs a majority, and at most 3 in all",
+            f"the vbucket has {copies} of {len(chain)} copies; a durable write needs a majority of at most 3 copies",
         )

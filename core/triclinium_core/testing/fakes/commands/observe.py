@@ -42,11 +42,11 @@ class KeyState(IntEnum):
 
 
 def _observe_seqno(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """Return how far the vbucket's writes are present and persisted on this node, active or replica."""
+    """Return the newest sequence numbers of a vbucket on this node, in memory and on disk, active or replica."""
     bucket, vbucket = request.address.bucket, request.address.vbucket
     _check_vbucket(node, connection, vbucket)
     if len(request.value) != _UUID.size:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, f"the value has {len(request.value)} bytes; it must have 8")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"the value must have 8 bytes, not {len(request.value)}")
     (uuid,) = _UUID.unpack(request.value)
     histories = node.documents.histories
     newest = node.newest_sequence_number(bucket, vbucket)
@@ -60,7 +60,7 @@ def _observe_seqno(node: NodeState, connection: ClientConnection, request: Reque
 
 
 def _observe(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """Return the state of some keys on this node. Times of replication and persistence, in the CAS, are 0."""
+    """Return the state of the requested keys on this node. Times of replication and persistence, in the CAS, are 0."""
     reply = bytearray()
     for vbucket, wire_key in _read_keys(request.value):
         _check_vbucket(node, connection, vbucket)
@@ -82,7 +82,7 @@ def _read_keys(value: bytes) -> Iterator[tuple[int, bytes]]:
         vbucket, size = _KEY_HEAD.unpack_from(value, start)
         start += _KEY_HEAD.size
         if start + size > len(value):
-            raise CommandRefused(Status.INVALID_ARGUMENTS, f"a key of {size} bytes exceeds the value")
+            raise CommandRefused(Status.INVALID_ARGUMENTS, f"a key of size {size} extends past the end of the value")
         yield vbucket, value[start : start + size]
         start += size
 

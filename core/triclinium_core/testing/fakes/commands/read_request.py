@@ -42,7 +42,7 @@ class Request(msgspec.Struct, frozen=True):
     key: bytes
     value: bytes
     address: DocumentAddress
-    """Address of the document; meaningless for commands that name no document."""
+    """Address of the document; for commands that name no document, only its bucket and vbucket have a meaning."""
     preserves_expiry: bool
     reads_replica: bool = False
     durable_within: float | None = None
@@ -178,7 +178,7 @@ def _check_shape(command: Command, frame: Frame) -> None:
     if len(frame.extras) not in command.extras_sizes:
         sizes = " or ".join(map(str, command.extras_sizes))
         raise CommandRefused(
-            Status.INVALID_ARGUMENTS, f"the extras have {len(frame.extras)} bytes; they must have {sizes}"
+            Status.INVALID_ARGUMENTS, f"the size of the extras is {len(frame.extras)}; it must be {sizes}"
         )
     for name, part, is_there in (
         ("key", command.key, bool(frame.key)),

@@ -139,8 +139,7 @@ def _noop(node: NodeState, connection: ClientConnection, request: Request) -> Co
 
 
 def _refuse_in_flight(connection: ClientConnection) -> None:
-    # Without unordered execution, each command starts after the previous reply, so no other command is in flight.
-    # The same applies to commands that are always ordered.
+    # Without unordered execution, a real node starts each command after the previous reply: no other is in flight.
     if (connection.delayed_replies or connection.held_commands) and connection.has(HelloFeature.UNORDERED_EXECUTION):
         raise CommandRefused(Status.NOT_SUPPORTED, "other commands are in flight")
 

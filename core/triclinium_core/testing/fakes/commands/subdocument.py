@@ -1,7 +1,7 @@
 """Commands of a fake node on parts of a document.
 
-Extended attributes are processed first, then the body; each spec sees the result of the earlier specs. A mutation is
-stored only when all specs have succeeded.
+Specs of extended attributes must precede those of the body; each spec sees the result of the earlier specs. A mutation
+is stored only when all specs have succeeded.
 
 Source: kv_engine docs/SubDocument.md, daemon/subdocument.cc, daemon/subdocument_context.cc.
 """
@@ -161,7 +161,7 @@ class _Draft:
         self.is_removed: bool = False
 
     def change(self, spec: Spec, *, creates: bool) -> bytes:
-        """Apply one spec, and return its result; ``creates`` creates the parents of all paths."""
+        """Apply one spec and return its result; with ``creates``, create the missing parents of its path."""
         if spec.opcode is subdocument.PathOpcode.SET_DOCUMENT:
             self.value = spec.value
             return b""

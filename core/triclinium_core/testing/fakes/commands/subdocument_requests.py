@@ -49,7 +49,7 @@ class Spec(NamedTuple):
 
 
 class SubdocumentRequest(NamedTuple):
-    """A command on several paths; an expiry of 0 means never."""
+    """A command on one or more paths; an expiry of 0 means never."""
 
     specs: Sequence[Spec]
     flags: subdocument.DocumentFlag
@@ -88,7 +88,7 @@ TRAITS = _traits()
 
 
 def read_subdocument(connection: ClientConnection, request: Request, *, is_mutation: bool) -> SubdocumentRequest:
-    """Return the specs of a command; raise CommandRefused if a spec is malformed, not negotiated or in conflict."""
+    """Return the specs, flags and expiry of a command; raise CommandRefused if they are invalid or not negotiated."""
     expiry = _EXPIRY.unpack_from(request.extras)[0] if len(request.extras) >= _EXPIRY.size else 0
     flags = (
         subdocument.DocumentFlag(request.extras[-1])
@@ -124,7 +124,7 @@ def _read_specs(body: bytes, *, is_mutation: bool) -> Iterator[Spec]:
         start += layout.size
         value_size = sizes[0] if sizes else 0
         if start + path_size + value_size > len(body):
-            raise CommandRefused(Status.INVALID_ARGUMENTS, "a path or a value exceeds the body")
+            raise CommandRefused(Status.INVALID_ARGUMENTS, "a path or a value extends past the end of the body")
         path, value = body[start : start + path_size], body[start + path_size : start + path_size + value_size]
         start += path_size + value_size
         if path_size > PATH_SIZE_MAX:
@@ -144,7 +144,10 @@ def _check(connection: ClientConnection, spec: Spec, flags: subdocument.Document
     if traits.is_mutation is not is_mutation:
         raise CommandRefused(Status.SUBDOC_INVALID_COMBO, "one command cannot both read and write")
     if spec.flags & ~int(traits.path_flags) or flags & ~int(traits.document_flags):
-        raise CommandRefused(Status.INVALID_ARGUMENTS, f"{spec.opcode.name} does not take these flags")
+        raise CommandRefused(
+            Status.INVALID_ARGUMENTS,
+            f"{spec.opcode.name} does not take the path flags 0x{spec.flags:02x} with the document flags 0x{flags:02x}",
+        )
     if traits.is_whole_document and spec.path:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "a command on the complete document must not have a path")
     if spec.xattr:
@@ -167,7 +170,7 @@ def _check_attribute(connection: ClientConnection, spec: Spec, *, is_mutation: b
     if not connection.has(HelloFeature.XATTR):
         raise CommandRefused(Status.NOT_SUPPORTED, "extended attributes were not negotiated")
     if not is_valid_key(spec.path):
-        raise CommandRefused(Status.XATTR_INVALID, "the path does not begin with an attribute's key")
+        raise CommandRefused(Status.XATTR_INVALID, f"the path {spec.path!a} does not begin with an attribute's key")
     if is_mutation and is_virtual(spec.path):
         raise CommandRefused(Status.SUBDOC_XATTR_CANNOT_MODIFY_VATTR)
     if subdocument.PathFlag.EXPAND_MACROS in spec.flags and read_macro(spec.value) is None:

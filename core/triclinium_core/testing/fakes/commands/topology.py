@@ -1,4 +1,4 @@
-"""Commands of a fake node on the location of data: cluster config, manifest, collection ids.
+"""Commands of a fake node about the location of data: cluster config, manifest, collection ids.
 
 Source: kv_engine docs/BinaryProtocol.md, 0xb5; docs/Collections.md, 0xba and 0xbb.
 """
@@ -21,7 +21,7 @@ _COLLECTION_ID = Struct(">QI")
 
 
 def _get_cluster_config(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """Return the config of the selected bucket, or else the global config; an empty reply if the client has it."""
+    """Return the selected bucket's config, or else the global one; an empty reply if the client's is not older."""
     bucket = node.cluster.buckets.get(connection.bucket)
     if bucket is not None and bucket.is_memcached:
         raise CommandRefused(Status.KEY_NOT_FOUND, "a memcached bucket has no cluster config")

@@ -10,7 +10,7 @@ method    path           response
 ========  =============  ===============================================================
 POST      ``/commands``  200 after the command in the body was carried out or planned
 GET       ``/commands``  200 with all commands, their fields and the allowed values
-GET       ``/state``     200 with the time, the seed, the nodes, the faults and the plans
+GET       ``/state``     200 with time, seed, nodes, faults and planned commands
 ========  =============  ===============================================================
 """
 
@@ -55,7 +55,7 @@ class ControlRequest:
         return values[0] if len(values) == 1 else None
 
     def has(self, name: str) -> bool:
-        """Return whether there is such a header."""
+        """Return whether the request has the header."""
         return any(known == name for known, _ in self.headers)
 
 
@@ -74,12 +74,12 @@ class ControlResponse:
 
 
 class ControlApi:
-    """Control of some nodes.
+    """Control API for fake nodes.
 
     Args:
         nodes: the nodes.
         token: token that every request needs.
-        seed: seed of the randomness of the nodes, for the state.
+        seed: seed of the randomness of the nodes, reported by ``/state``.
         hosts: values of ``Host`` that the API accepts, in lower case, such as ``127.0.0.1:8080``.
     """
 

@@ -1,9 +1,9 @@
 """Commands as text: ``get: delay(0.4) x2 at 5 seconds``, ``@1: restart after 1000 requests for 2 seconds``.
 
-Faults of requests: the part before the colon is the target: a KV command by its name in ``Opcode``, by its number, or
-by the operation that uses it; an HTTP service; or ``any`` for every command on a document, which is the default. ``@``
-and a number name one node. Then comes the fault, with its arguments in parentheses as in Python. ``x2`` makes it strike
-the next two requests, ``always`` every request. If no node is named, each node counts separately.
+For a fault of requests, the part before the colon is the target: a KV command by its name in ``Opcode``, by its number,
+or by the operation that uses it; an HTTP service; or ``any`` for every command on a document, which is the default.
+``@`` and a number name one node. Then comes the fault, with its arguments in parentheses as in Python. ``x2`` makes it
+strike the next two requests, ``always`` every request. If no node is named, each node counts separately.
 
 Commands for nodes can have a node, but neither a target nor a number of times: ``@1: slow_down(0.4)``; ``rebalance``
 has no node either.
@@ -55,7 +55,7 @@ def read_command_text(text: str) -> Command:
     """Return the command that a text describes; the module's docstring has the syntax.
 
     Raises:
-        InvalidCommand: the text is invalid; the error has the invalid field and its allowed values.
+        InvalidCommand: the text is invalid; the error names the invalid field.
     """
     if len(text) > COMMAND_SIZE_MAX:
         limit = f"at most {COMMAND_SIZE_MAX} characters"
@@ -71,12 +71,13 @@ def read_command_text(text: str) -> Command:
         superfluous = word or (f"{times}" if times == ALWAYS else f"x{times}" if times else "")
         if superfluous:
             raise InvalidCommand(
-                f"{name} applies to nodes, not to requests: omit {superfluous!r}", field="target" if word else "times"
+                f"{name} applies to nodes or the cluster, not to requests: omit {superfluous!r}",
+                field="target" if word else "times",
             )
         given |= _bound_command(COMMAND_KINDS[name], arguments, named)
         return read_command({"command": name, **given})
     if name not in FAULTS:
-        # A command is a possible word only where no target is named.
+        # Suggest commands only if no target is named.
         possible = (*faults_of(target), *(() if word else COMMAND_KINDS))
         raise InvalidCommand(f"unknown fault: {name!r}{fields.hint(name, possible)}", field="fault", allowed=possible)
     if word:
@@ -170,8 +171,8 @@ def _call(text: str) -> tuple[str, Sequence[object], Mapping[str, object]]:
                 allowed=[f"@{rest.strip()[:5]}: {word}"],
             )
         raise InvalidCommand(
-            f"{text[:80]!r} is not a fault; the form is {COMMAND_GRAMMAR}, for example get: delay(0.4) x2; "
-            f"conditions are {CONDITION_GRAMMAR}",
+            f"{text[:80]!r} is neither a fault nor a command; the form of a fault is {COMMAND_GRAMMAR}, for example "
+            f"get: delay(0.4) x2; conditions are {CONDITION_GRAMMAR}",
             field="command",
             allowed=[COMMAND_GRAMMAR],
         )

@@ -1,4 +1,4 @@
-"""Fields of commands: name, type and allowed values of each, and their checks."""
+"""Fields of commands: name, meaning and allowed values of each, and their checks."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Field:
     allowed: tuple[str, ...]
     """Allowed values, or a description of them."""
     check: Callable[[object, str], object]
-    """Function that takes a value and the name of the field, and returns the value; InvalidArgumentException if it is
-    invalid."""
+    """Function that takes a value and the name of the field, and returns the value; raises
+    InvalidArgumentException if it is invalid."""
     is_required: bool = False
 
     def read(self, value: object) -> object:
-        """Return a value of the field, checked.
+        """Check a value of the field, and return it.
 
         Raises:
             InvalidCommand: the value is invalid.
@@ -107,7 +107,7 @@ def indexes_of(count: int, node: int | None) -> Sequence[int]:
         return range(count)
     if node >= count:
         raise InvalidCommand(
-            f"node {node} does not exist; the nodes are numbered from 0 to {count - 1}",
+            f"node {node} does not exist; the last node is {count - 1}",
             field=NODE.name,
             allowed=map(str, range(count)),
         )

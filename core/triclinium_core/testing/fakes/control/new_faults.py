@@ -37,7 +37,7 @@ TARGETS: Mapping[str, Target] = {
     **{opcode.name.lower(): opcode for opcode in Opcode},
     **{service.value: service for service in sorted(HTTP_SERVICES)},
 }
-"""Possible targets of a fault, by name."""
+"""Named targets of faults; a KV command can also be given by its number."""
 
 ALWAYS = "always"
 """Value of ``times`` for a fault that strikes without a limit."""
@@ -172,7 +172,7 @@ def _fault(given: object, target: Target) -> Fault:
         )
     if kind == REFUSAL and target is not None:
         raise InvalidCommand(
-            f"{REFUSAL} applies to connections, not to commands: omit the target, or write {ANY}",
+            f"{REFUSAL} applies to connections, not to requests: omit the target, or write {ANY}",
             field="target",
             allowed=[ANY],
         )

@@ -28,7 +28,8 @@ ROWS_SIZE = 65_536
 class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Response of a service to a statement or a request, as a value.
 
-    If a response has rows and errors, the errors follow the rows, as if the service failed halfway.
+    If a response has rows and errors, the errors follow the rows, as if the service failed halfway. For search,
+    they are the errors of failed partitions, before the rows.
 
     Raises:
         InvalidArgumentException: a value is invalid; ``parameter`` names it.
@@ -144,7 +145,7 @@ def as_json(document: object, status: int = 200) -> ServiceReply:
 
 
 def unanswered(service: Service, request: FakeRequest, words: bytes) -> ServiceReply:
-    """Return the reply to a request that a service does not answer: 501 for an unsupported feature, 404 for no path.
+    """Return the reply to a request that a service does not handle: 501 for an unsupported feature, or else 404.
 
     Args:
         words: the real service's body for an unknown path, which the reply extends.
@@ -183,8 +184,8 @@ def with_rows(
     Args:
         before: fields before the rows.
         rows_key: key of the array.
-        after: takes the number and the size of the rows, and returns the fields after them; fields of the answer's
-            metadata take precedence.
+        after: function that takes the number and the size of the rows, and returns the fields after them; fields of the
+            answer's metadata take precedence.
     """
     if answer.body is not None:
         return without_rows(answer)

@@ -1,4 +1,4 @@
-"""Faults of HTTP responses, as values; ``fakes.faults`` has the faults that also apply to KV.
+"""Faults of HTTP requests and responses, as values; ``fakes.faults`` has the faults that also apply to KV.
 
 The function that creates a fault describes its effect, and the client defect that it finds.
 """
@@ -99,7 +99,7 @@ HttpFaultBeforeApplying = AnswerHttpStatus | RawAnswer | EndlessHeaders | Endles
 """Faults that prevent the request from being carried out."""
 
 HttpFaultAfterApplying = CutBody | WrongContentLength | WrongChunkSize | Gzipped | CloseAnnounced | AnswerTwice
-"""Faults that damage the response after the request is carried out."""
+"""Faults that change the response after the request is carried out."""
 
 HttpFault = HttpFaultBeforeApplying | HttpFaultAfterApplying
 """Faults that strike an HTTP request, and no KV command."""
@@ -149,7 +149,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 def check_header_value(value: str, parameter: str) -> None:
-    """Raise InvalidArgumentException unless this is a valid header value."""
+    """Raise InvalidArgumentException unless ``value`` is a valid header value."""
     check_type(value, parameter, str)
     if not value.isprintable() or not value.isascii() or value != value.strip():
         raise errors.InvalidArgumentException(
@@ -176,7 +176,7 @@ def redirect(location: str, code: int = 302) -> HttpFault:
     Finds a client that sends its credentials to any host that a response names.
 
     Raises:
-        InvalidArgumentException: the status is not 301, 302, 303, 307 or 308, or the location is invalid in a header.
+        InvalidArgumentException: the status is not 301, 302, 303, 307 or 308, or the location is invalid.
     """
     if code not in (301, 302, 303, 307, 308):
         raise errors.InvalidArgumentException(f"code={code!r} must be 301, 302, 303, 307 or 308", parameter="code")
@@ -217,7 +217,7 @@ def hang_up_mid_request(*, bytes_read: int = 1) -> HttpFault:
     Finds a client that treats a connection lost during a write like one lost before the write.
 
     Raises:
-        InvalidArgumentException: ``bytes_read`` is not positive or out of range.
+        InvalidArgumentException: ``bytes_read`` is less than 1 or too large.
     """
     return HangUpMidRequest(check_integer(bytes_read, "bytes_read", 1, UINT32_MAX))
 
@@ -228,7 +228,7 @@ def cut_body(*, bytes_sent: int) -> HttpFault:
     Finds a client that mistakes the rows so far for all rows.
 
     Raises:
-        InvalidArgumentException: ``bytes_sent`` is negative or out of range.
+        InvalidArgumentException: ``bytes_sent`` is out of range.
     """
     return CutBody(check_integer(bytes_sent, "bytes_sent", 0, UINT32_MAX))
 
@@ -239,7 +239,7 @@ def wrong_content_length(*, announced: int) -> HttpFault:
     Finds a client that waits forever, or mistakes the rest of a response for the next response.
 
     Raises:
-        InvalidArgumentException: ``announced`` is negative or out of range.
+        InvalidArgumentException: ``announced`` is out of range.
     """
     return WrongContentLength(check_integer(announced, "announced", 0, BYTES_MAX))
 
@@ -250,13 +250,13 @@ def wrong_chunk_size(*, announced: int) -> HttpFault:
     Finds a client that allocates, or waits for, any size that a chunk announces.
 
     Raises:
-        InvalidArgumentException: ``announced`` is not positive or out of range.
+        InvalidArgumentException: ``announced`` is less than 1 or too large.
     """
     return WrongChunkSize(check_integer(announced, "announced", 1, BYTES_MAX))
 
 
 def gzipped(*, zeros: int = 0) -> HttpFault:
-    """Carry the request out, and compress the response although the client has not requested it.
+    """Carry the request out, and compress the response even if the client has not requested it.
 
     Finds a client that parses compressed bytes as JSON, or inflates a small response until its memory is full.
 
@@ -264,7 +264,7 @@ def gzipped(*, zeros: int = 0) -> HttpFault:
         zeros: number of zero bytes to which the response inflates. Default: 0, which keeps the content of the response.
 
     Raises:
-        InvalidArgumentException: ``zeros`` is negative or larger than ``ZEROS_MAX``.
+        InvalidArgumentException: ``zeros`` is not from 0 to ``ZEROS_MAX``.
     """
     return Gzipped(check_integer(zeros, "zeros", 0, ZEROS_MAX))
 

@@ -54,7 +54,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     fault: Mapping[str, object] | None = None
 
     def script_key(self) -> str | re.Pattern[str]:
-        """Return the statement or the pattern; raise InvalidArgumentException unless exactly one is set."""
+        """Return the statement or the pattern; raise InvalidArgumentException unless exactly one is set and valid."""
         if (self.statement is None) == (self.pattern is None):
             raise errors.InvalidArgumentException(
                 "it must have exactly one of statement and pattern", parameter="script"
@@ -84,7 +84,7 @@ def load_script(script: FakeScript, text: str | bytes) -> None:
     """Add the responses of a file to a script. If a response is invalid, add no response.
 
     Raises:
-        InvalidArgumentException: the file is invalid; the message names the invalid object and the reason.
+        InvalidArgumentException: the file is invalid; the message has the reason and, if known, the invalid object.
     """
     try:
         objects = msgspec.json.decode(shallow(text), type=list[msgspec.Raw])

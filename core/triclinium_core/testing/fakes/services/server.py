@@ -33,7 +33,7 @@ NO_TUNNEL = ServiceReply(
     headers={"Connection": "close"},
     applied=False,
 )
-"""Reply to every CONNECT (RFC 9110 §9.3.6). No fault or script replaces it: a status 2xx would begin a tunnel."""
+"""Reply to every CONNECT (RFC 9110 §9.3.6). No fault or script replaces it: a 2xx status would begin a tunnel."""
 
 
 class ServiceRole(NamedTuple):

@@ -1,7 +1,7 @@
 """Capabilities that the nodes of a fake cluster announce, in configs and in responses of the cluster manager.
 
 The tables have the capabilities of servers 7.2, 7.6 and 8.0 that the fake supports. It has no DCP, no XDCR and no
-``_system`` scope, so it announces nothing of them.
+``_system`` scope, so it announces none of their capabilities.
 
 Source: ns_server of versions 7.2, 7.6 and 8.0, "bucket_info_cache" and "cluster_compat_mode".
 """
@@ -34,7 +34,7 @@ _BUCKET_CAPABILITIES: Mapping[str, _Row] = {
     "tombstonedUserXAttrs": _Row(_DOCUMENTS, HelloFeature.SUBDOC_CREATE_AS_DELETED),
     "couchapi": _Row({StorageMode.COUCHSTORE}),
     "subdoc.ReplaceBodyWithXattr": _Row(_DOCUMENTS, HelloFeature.REPLACE_BODY_WITH_XATTR),
-    # Clients read this in transactions: with it, an attribute can replace the body of a document.
+    # Clients read this in transactions: with it, a mutation can revive a removed document.
     "subdoc.ReviveDocument": _Row(_DOCUMENTS, HelloFeature.REPLACE_BODY_WITH_XATTR),
     "nonDedupedHistory": _Row({StorageMode.MAGMA}),
     "preserveExpiry": _Row(_DOCUMENTS, HelloFeature.PRESERVE_TTL),
@@ -59,11 +59,11 @@ _CLUSTER_CAPABILITIES: Mapping[Service, Sequence[str]] = {
     ),
     Service.SEARCH: ("vectorSearch", "scopedSearchIndex"),
 }
-"""Capabilities of services. The query service answers any statement by its script, also statements that optimize, advise
-or define functions."""
+"""Capabilities of services. The query service answers any scripted statement, even one that optimizes, advises
+or defines functions."""
 
 _NAMES: Mapping[Service, str] = {Service.QUERY: "n1ql", Service.SEARCH: "search"}
-"""Names of the services in this list. Search has another name in the list of ports."""
+"""Names of the services in the list of capabilities. Search has another name in the list of ports."""
 
 
 def bucket_capabilities(mode: StorageMode, features: Collection[HelloFeature]) -> list[str]:
@@ -78,7 +78,7 @@ def bucket_capabilities(mode: StorageMode, features: Collection[HelloFeature]) -
 def cluster_capabilities(nodes: Sequence[FakeNodeOptions]) -> dict[str, list[str]]:
     """Return the capabilities of a cluster of these nodes, by service."""
     offered = {service for options in nodes for service in options.services}
-    # The cluster has a capability only if all its nodes have it.
+    # The cluster has the capabilities of the query service only if all its nodes have them.
     is_old = not all(options.enhanced_prepared_statements for options in nodes)
     return {
         _NAMES[service]: list(names)

@@ -97,7 +97,7 @@ class FakeManifest:
 
 
 class FakeCollections(FakeManifest):
-    """Newest manifest, and the methods by which a test changes it.
+    """Newest manifest, and the methods that change it.
 
     Args:
         scopes: collection ids by scope and collection.
@@ -176,7 +176,7 @@ class FakeCollections(FakeManifest):
     def drop_scope(self, scope: str) -> None:
         """Remove a scope with its collections and documents; raise InvalidArgumentException if it does not exist."""
         if scope not in self._scopes:
-            raise errors.InvalidArgumentException(f"scope={scope!r} does not exist; create it first", parameter="scope")
+            raise errors.InvalidArgumentException(f"scope={scope!r} does not exist", parameter="scope")
         for collection in list(self._scopes[scope]):
             self.drop(scope, collection)
         self._keep()
@@ -187,7 +187,7 @@ class FakeCollections(FakeManifest):
         """Remove a collection with its documents."""
         if collection not in self._scopes.get(scope, ()):
             raise errors.InvalidArgumentException(
-                f"collection={collection!r} does not exist in scope {scope!r}; create it first", parameter="collection"
+                f"collection={collection!r} does not exist in scope {scope!r}", parameter="collection"
             )
         self._keep()
         collection_id = self.id_of(scope, collection)

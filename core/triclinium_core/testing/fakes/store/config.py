@@ -33,7 +33,7 @@ SERVICE_NAMES: Mapping[Service, str] = {
 
 
 def encode_config(known: FakeMap, nodes: Sequence[FakeNodeOptions], this_node: int, bucket: FakeBucket | None) -> bytes:
-    """Return the config of a bucket, or the global config, as JSON, from the map that the node knows."""
+    """Return the config of a bucket, or the global config, as JSON, from the map of the node."""
     config: dict[str, object] = {
         "rev": known.version.revision,
         "revEpoch": known.version.epoch,
@@ -67,7 +67,7 @@ def bucket_uuid(bucket: str) -> str:
 
 
 def bucket_identity(bucket: FakeBucket, vbuckets: int) -> dict[str, object]:
-    """Return the names, addresses and storage of a bucket, as configs and the cluster manager report them."""
+    """Return the fields of a bucket that both configs and the cluster manager report, such as its name and UUID."""
     path, mode = quote(bucket.name, safe=""), bucket.mode
     of_documents: dict[str, object] = {"nodeLocator": "vbucket", "numVBuckets": vbuckets}
     storage = {"storageBackend": mode} if mode in STORAGE_BACKENDS else {}

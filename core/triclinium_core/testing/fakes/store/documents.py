@@ -33,10 +33,10 @@ LOCKED_CAS = 0xFFFF_FFFF_FFFF_FFFF
 
 LOCK_SECONDS_DEFAULT = 15
 LOCK_SECONDS_MAX = 30
-"""Maximum lock time in seconds; the node silently replaces a longer time by the default."""
+"""Maximum lock time in seconds; the node silently replaces a longer time with the default."""
 
 REMAINS_MAX = 250
-"""Maximum number of removed and expired documents whose remains the node keeps.
+"""Maximum number of removed and expired documents whose remains the node keeps, unless replication is held back.
 
 A real node purges them after days; a test reads only the newest few.
 """
@@ -80,7 +80,7 @@ Snapshot = Mapping[DocumentAddress, Document]
 class FakeDocuments:
     """Documents of all buckets.
 
-    ``now`` is the time of the node's last event. ``changes`` counts writes, removals, locks and unlocks.
+    ``now`` is the time of the nodes' last event. ``changes`` counts writes, removals, locks and unlocks.
 
     Tests identify a document by bucket name, key and collection id; the node uses addresses.
     """
@@ -137,7 +137,7 @@ class FakeDocuments:
             xattrs: extended attributes, as JSON by key. Default: keep the attributes of the existing document.
 
         Raises:
-            InvalidArgumentException: an argument is invalid for a document.
+            InvalidArgumentException: an argument is invalid.
             ValueTooLargeException: the value exceeds the size limit of a server.
         """
         check_value(value)
@@ -162,7 +162,7 @@ class FakeDocuments:
         """
         address = self.address(bucket, key, collection_id=collection_id)
         if self.find(address) is None:
-            raise KeyError(f"the document {key!r} to lock does not exist in bucket {bucket!r}; put it first")
+            raise KeyError(f"cannot lock {key!r}, which does not exist in bucket {bucket!r}; put it first")
         return self.lock_at(address, check_duration(seconds, "seconds", endless=True)).cas
 
     def remove(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> None:
@@ -173,7 +173,7 @@ class FakeDocuments:
         """
         address = self.address(bucket, key, collection_id=collection_id)
         if self.find(address) is None:
-            raise KeyError(f"the document {key!r} to remove does not exist in bucket {bucket!r}; put it first")
+            raise KeyError(f"cannot remove {key!r}, which does not exist in bucket {bucket!r}")
         self.erase(address)
 
     def address(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> DocumentAddress:

@@ -16,7 +16,7 @@ HISTORIES_MAX = 25
 
 _UUID_BASE = 0x7C11_0000_0000
 _UUID_STEP = 0x1_0000
-"""Difference between the UUIDs of two histories; there are at most so many vbuckets."""
+"""Difference between the UUIDs of successive histories of a vbucket; a bucket has fewer vbuckets."""
 
 History = tuple[str, int]
 """Bucket and vbucket."""
@@ -51,12 +51,12 @@ class Histories:
         return None if ended is None else ended.get(bucket, 0)
 
     def roll_back(self, newest: Mapping[History, int], vbuckets: Collection[int]) -> None:
-        """Set the sequence numbers of some vbuckets to those of a replica."""
+        """Set the sequence numbers of some vbuckets to those in ``newest``, or else to 0."""
         for history in [history for history in self._newest if history[1] in vbuckets]:
             self._newest[history] = newest.get(history, 0)
 
     def begin(self, vbuckets: Collection[int]) -> None:
-        """Begin a new history in some vbuckets, as a replica does that takes over in a failover."""
+        """Begin a new history in some vbuckets, as a replica that takes over in a failover does."""
         numbers: dict[int, dict[str, int]] = {vbucket: {} for vbucket in vbuckets}
         for (bucket, vbucket), newest in self._newest.items():
             if vbucket in numbers:

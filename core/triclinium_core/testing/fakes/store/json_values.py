@@ -138,7 +138,7 @@ def depth(value: object) -> int:
 
 
 def look_up(opcode: PathOpcode, document: object, path: JsonPath) -> bytes:
-    """Return the value that one spec reads; raise PathFailed for a missing path or a value of the wrong type."""
+    """Return the value that one spec reads; raise PathFailed if it cannot be read."""
     _check_depth(document, Status.SUBDOC_DOCUMENT_TOO_DEEP)
     found = _follow(document, path)
     if opcode is PathOpcode.EXISTS:

@@ -37,7 +37,7 @@ Found = tuple[bytes, Document]
 
 
 class ClientConnection:
-    """One client's connection, by the number that the driver has assigned."""
+    """One client's connection, with the number that the driver has assigned."""
 
     def __init__(self, number: int, unsent_size_max: float = math.inf) -> None:
         self.number: int = number
@@ -50,7 +50,7 @@ class ClientConnection:
         self.exchange: ScramServer | None = None
         """SCRAM exchange in progress; None without one."""
         self.known_config: ConfigVersion | None = None
-        """Version of the config that the node last sent to the client, or the client reported; None before both."""
+        """Version of the config that the node last sent to the client, or the client reported; None if unknown."""
         self.backlog: deque[Frame] = deque()
         """Commands that are not carried out yet."""
         self.held_commands: int = 0
@@ -235,7 +235,7 @@ class NodeState:
         return newest_in(snapshot).get((bucket, vbucket), 0)
 
     def read(self, address: DocumentAddress, *, in_replica: bool, with_remains: bool = False) -> Document:
-        """Return the visible document, or its remains, from this node or its replica; raise CommandRefused if none."""
+        """Return a visible document, active or replica, or else its remains if wanted; raise CommandRefused if none."""
         snapshot = self.cluster.held_replicas.get(self.index) if in_replica else None
         document = self.documents.find(address, snapshot)
         if document is None and with_remains:

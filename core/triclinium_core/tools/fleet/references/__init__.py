@@ -1,6 +1,6 @@
 """Published simulations and closed formulas with which the simulated fleet must agree: set-ups, figures, tolerances.
 
-``REFERENCES`` lists all of these experiments. ``simulate`` runs each experiment with the machines of a client, so there
+``REFERENCES`` lists their experiments. ``simulate`` runs each experiment with the machines of a client, so there
 is no second retry loop. ``triclinium simulate --validate`` runs all experiments and shows the results.
 """
 

@@ -52,7 +52,7 @@ RAMP_RUNS = 10
 
 
 def goodput(start: float, end: float) -> Callable[[FleetFigures], float]:
-    """Return a function that returns the answers in time per second between two instants."""
+    """Return a function that returns the number of answers in time, per second, between two instants."""
     return lambda figures: (
         sum(bucket.succeeded for bucket in figures.buckets if start <= bucket.start < end) / (end - start)
     )

@@ -3,7 +3,7 @@
 A hundred clients make ten calls per second each. Each leg takes ``Exp(10 ms)``. Retries are immediate. The measures are
 the share of successful calls and the number of attempts per call. Each client has its own strategy: ``none``; ``three``
 retries at most; ``adaptive``, a budget to which first attempts contribute; ``breaker``, three retries while few
-attempts fail. A second table has the same total demand, 100 calls/s, from ten, a hundred and a thousand clients.
+attempts fail. A second table has a total demand of 100 calls/s, from ten, a hundred or a thousand clients.
 
 In the program of the source, every client makes a call when the simulation begins, and then at random intervals. With a
 thousand clients that is one call in eleven, which affects the figures. ``PoissonArrivals(at_once=True)`` does the same.

@@ -53,7 +53,7 @@ def _queues() -> Iterator[Experiment]:
     for load in LOADS:
         rate = load * CAPACITY
         # Ward Whitt, "Planning Queueing Simulations" (1989): the variance of the mean number in an M/M/1 queue over a
-        # long time. Its ratio to the mean also holds for the time in the queue. M/D/1 varies less.
+        # long time. The ratio of its root to the mean also holds for the time in the queue. M/D/1 varies less.
         variance = 2 * load * (1 + load) / ((1 - load) ** 4 * CAPACITY * QUEUE_SECONDS)
         relative = math.sqrt(variance) / (load / (1 - load))
         number = load / (1 - load)

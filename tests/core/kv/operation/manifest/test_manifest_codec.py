@@ -121,6 +121,6 @@ def test_no_scopes() -> None:
     ],
 )
 def test_malformed_manifests(value: bytes) -> None:
-    """A manifest that is not JSON, or has invalid types or numbers, raises MalformedResponse with a short reason."""
+    """A malformed or oversized manifest raises MalformedResponse with a short reason."""
     with pytest.raises(MalformedResponse, match="manifest.*: .{,300}$"):
         decode_response(QUESTION, response(value=value), vbucket=0)

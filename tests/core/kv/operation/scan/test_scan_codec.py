@@ -37,7 +37,7 @@ META = struct.Struct(">IIQQB")
 
 
 def sent(operation: Operation, *, prefix: bytes = b"\0", dialect: Dialect = JSON) -> Frame:
-    """Encode a request, and return its frame."""
+    """Encode an operation, and return the frame of its request."""
     return parts(encode(operation, dialect, vbucket=3, prefix=prefix))
 
 
@@ -214,7 +214,7 @@ def test_large_documents_are_inflated_when_they_are_read() -> None:
 
 
 def test_a_large_document_that_cannot_be_inflated() -> None:
-    """A corrupt block raises an error when its document is read; a block of an excessive size fails its page."""
+    """A corrupt block that is not inflated with its page raises when it is read; an excessive size fails the page."""
     half = bytes(cramjam.snappy.compress_raw(bytes(INFLATED_SIZE_BYTES_MAX)))
     broken = half[:1000] + b"\xff" * (len(half) - 1000)
     pieces = document(b"a", half, Datatype.SNAPPY)

@@ -1,4 +1,4 @@
-"""Scan as a machine: requests of each vbucket, order of the vbuckets, backpressure and cleanup."""
+"""Scan as a machine: requests and restarts of each vbucket, order of the vbuckets, backpressure and cleanup."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_lost_sample_is_not_restarted(failure: errors.CouchbaseException) -> N
 @rows("is_open", [False, True])
 @rows("scan_type", [RangeScan(), SamplingScan(5)])
 def test_errors_that_end_the_scan(failure: errors.CouchbaseException, is_open: bool, scan_type: ScanType) -> None:
-    """After any other error the scan fails; if it is open on the node, it can still be cancelled."""
+    """An error that is not a loss of the scan fails it; if it is open on the node, it can still be cancelled."""
     scan = opened(scan_type) if is_open else scan_of(scan_type)
 
     assert failure is scan.failed(failure)
@@ -202,7 +202,7 @@ def test_the_newest_mutation_of_each_vbucket() -> None:
     refused("consistent_with", scan_machine.newest_tokens, ["token"], TRAVEL)
 
 
-# Scans of several vbuckets.
+# Scans of a whole collection.
 
 FOUR = {vbucket: [f"{vbucket}{letter}" for letter in "abc"] for vbucket in range(4)}
 """Three ids in each of four vbuckets."""
@@ -210,7 +210,7 @@ FORBIDDEN, CLOSED = error(Status.NO_ACCESS), RuntimeError("the driver is closed"
 
 
 class Nodes:
-    """Nodes that store ids by vbucket, with the driver of one scan, which checks the limits of the scan."""
+    """Nodes that store ids by vbucket, with the driver of one scan, which checks the concurrency of the scan."""
 
     def __init__(
         self, stored: Mapping[int, Sequence[str]], scan_type: ScanType = ALL, concurrency: int = 1, page_size: int = 1
@@ -266,7 +266,7 @@ class Nodes:
             self.settle(self.open[0])
 
     def close(self) -> None:
-        """Close the scan, and remove each open scan that it cancels."""
+        """Close the scan, and remove each vbucket scan that it cancels."""
         for operation in self.scan.close():
             assert isinstance(operation, scan_requests.RangeScanCancel)
             del self.scans[operation.scan_id]

@@ -54,7 +54,7 @@ def test_wrong_arguments(parameter: str, make: Callable[..., object], values: tu
 
 
 def test_limits() -> None:
-    """The constructors accept the smallest and the largest value of each argument."""
+    """The constructors accept the limits of ``limit``, the largest seed and the longest term."""
     assert [1, 2**64 - 1] == [SamplingScan(limit, 0).limit for limit in (1, 2**64 - 1)]
     assert 2**32 - 1 == SamplingScan(1, 2**32 - 1).seed
     assert "x" * 250 == ScanTerm("x" * 250).term

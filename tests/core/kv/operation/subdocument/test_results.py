@@ -24,7 +24,7 @@ def found(spec: LookupInSpec, status: int, value: bytes = b"") -> LookupInResult
 
 
 def test_values() -> None:
-    """``content_as`` converts a value to the requested type."""
+    """``content_as`` converts a value to the requested type, and raises if it cannot."""
     result = found(GET, 0, b'{"x":[1]}')
 
     assert 1 == result.content_as(int, 0)

@@ -1,4 +1,4 @@
-"""Order of specs on the wire and in results, and malformed response bodies."""
+"""Codec of sub-document operations: order of specs, limits, required features and malformed responses."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_a_duration_without_its_unit(value: object, needs_unit: bool) -> None:
     ],
 )
 def test_other_values_stay_as_they_are(value: object, needs_unit: bool) -> None:
-    """A value that is not a string is returned unchanged, unless it is a number and a unit is required."""
+    """A non-string is returned unchanged, unless it is a number, neither 0 nor infinity, that needs a unit."""
     assert value is read_duration(value, "a.b", needs_unit=needs_unit)
 
 

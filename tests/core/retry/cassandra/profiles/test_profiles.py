@@ -23,7 +23,7 @@ class = "CustomRetryPolicy"
 [profiles.slow]
 request_timeout = 30.0
 """
-"""Example from the driver's page."""
+"""Example from the driver's page, with triclinium's option names."""
 
 
 AS_PRINTED = """
@@ -32,7 +32,7 @@ advanced.retry-policy.class = "DefaultRetryPolicy"
 profiles.custom-retries.advanced.retry-policy.class = "com.example.CustomRetryPolicy"
 profiles.slow.request.timeout = "30 seconds"
 """
-"""Example from the driver's page, with its option names, its duration and a qualified class name."""
+"""Example from the driver's page, with the page's option names, its duration and a qualified class name."""
 
 
 @rows(("text", "policy"), [(PAGE, "CustomRetryPolicy"), (AS_PRINTED, "com.example.CustomRetryPolicy")])

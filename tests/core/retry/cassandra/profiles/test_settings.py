@@ -221,7 +221,7 @@ WRONG: list[tuple[str, str, str]] = [
 @rows("where", ["", 'profiles."a.b c".'])
 @rows(("text", "path", "message"), WRONG)
 def test_an_invalid_document(where: str, text: str, path: str, message: str) -> None:
-    """In any profile, the error for an invalid value has its path in the document, the value, and the valid values."""
+    """In any profile, the error about an invalid document starts with the path of the mistake and describes it."""
     with refusal_of(f"{where}{path}") as caught:
         cassandra.ExecutionProfiles.from_toml(where + text, policies=OWN)
 

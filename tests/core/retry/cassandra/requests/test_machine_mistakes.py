@@ -87,7 +87,7 @@ def test_a_plan_that_fails() -> None:
 
 
 def test_a_plan_that_fails_first() -> None:
-    """If the query plan raises for the first node, the request fails when it is submitted."""
+    """If the first node of the query plan is invalid, the request fails when it is submitted."""
     nodes: Any = iter([["n1"]])
     machine = cassandra.RequestMachine(request_cases.request(), nodes)
 

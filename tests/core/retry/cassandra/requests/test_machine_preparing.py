@@ -73,7 +73,7 @@ def test_an_error_of_the_statement_is_raised(error: errors.CoordinatorError) -> 
     ],
 )
 def test_other_errors_try_the_next_node(event: cassandra.AttemptEvent, idempotent: bool) -> None:
-    """Any other error of the PREPARE is recorded for its node, and the next node gets the request."""
+    """A PREPARE error that is not an error of the statement is recorded, and the next node gets the request."""
     machine = preparing(idempotent=idempotent)
     actions = request_cases.hear(machine, event)
     (complete,) = (action for action in play_on(machine, actions) if isinstance(action, cassandra.Complete))

@@ -135,14 +135,14 @@ class RequestHistories(RuleBasedStateMachine):
     @precondition(lambda self: self.is_open)
     @rule(data=st.data(), error=aborts, handed_over=handed_over, answer=answers)
     def abort(self, data: st.DataObject, error: errors.RequestAborted, handed_over: int | None, answer: Any) -> None:
-        """Report that a connection has closed, with any number of bytes handed over."""
+        """Report that an attempt was aborted, with any number of bytes handed over."""
         self.witness.policy.answer = answer
         self.witness.feed(cassandra.AttemptAborted(self.pick(data).attempt, error, handed_over))
 
     @precondition(lambda self: self.is_open)
     @rule(data=st.data())
     def miss_the_connection(self, data: st.DataObject) -> None:
-        """Report that the driver has no connection to the node."""
+        """Report that the driver has no connection to the node, unless the attempt is a Send that was written."""
         order = self.pick(data)
         if not self.witness.executions[order.execution].is_written or isinstance(order, cassandra.Reprepare):
             self.witness.feed(cassandra.ConnectionMissed(order.attempt))
@@ -150,7 +150,7 @@ class RequestHistories(RuleBasedStateMachine):
     @precondition(lambda self: self.is_open)
     @rule(data=st.data(), seldom=st.integers(0, 4), right=st.booleans())
     def answer_well(self, data: st.DataObject, seldom: int, right: bool) -> None:
-        """Report a result or a prepared statement, sometimes with another id, or that the driver lacks its text."""
+        """Report a result for a Send, but seldom; for a Reprepare, its statement, another id or a missing text."""
         order = self.pick(data)
         if isinstance(order, cassandra.Reprepare):
             good = cassandra.StatementPrepared(order.attempt, order.statement_id)

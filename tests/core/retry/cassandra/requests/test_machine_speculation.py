@@ -174,7 +174,7 @@ def test_a_policy_that_fails(answer: object) -> None:
 
 
 def test_a_failing_policy_with_an_early_response() -> None:
-    """If a response arrives before the write is reported, a speculation policy that raises still fails the request."""
+    """If a response arrives before the write is reported, an invalid speculative delay still fails the request."""
     machine = request_cases.submitted(request_cases.request(speculation=request_cases.Says(-1)))
 
     assert isinstance(

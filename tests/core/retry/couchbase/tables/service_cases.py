@@ -29,7 +29,7 @@ def body_of(code: object, message: object = "", **more: object) -> str:
 
 
 def answers_to(service: Service, row: ErrorRow) -> Iterator[ServiceResponse]:
-    """Yield responses that match the row, for each of its operations with one or two of its codes."""
+    """Yield responses that match the row, for each of its operations with one or two of its codes, if any."""
     text = row.body or " it ".join(row.words) or ("default:a.b.c" if row.names_collection else "")
     codes = {row.codes[len(row.codes) // 2], row.codes[-1]} if row.codes else {None}
     for code in sorted(codes, key=str):

@@ -16,7 +16,7 @@ PAGE = read_answer(Service.MANAGEMENT, 404, "<html>", "get_user")
 
 
 def row(**named: object) -> ErrorRow:
-    """Return a row."""
+    """Return a row with these fields."""
     return ErrorRow(error=CouchbaseException, clause="a clause", **named)  # type: ignore[arg-type]
 
 

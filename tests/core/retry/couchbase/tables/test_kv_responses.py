@@ -156,7 +156,7 @@ def test_connection_invalidating() -> None:
 
 @rows("status", [UNKNOWN, 0x0010, 0x8000, 0xFF00, 0xFFFF, *ERRORS_WITHOUT_A_MAP])
 def test_unknown_without_an_entry(status: int) -> None:
-    """An unknown status without an entry is not retried; five named ones have their own error class (decision C13)."""
+    """An unknown status without an entry is not retried; those in a table have their own error class (decision C13)."""
     verdict = kv_responses.classify("get", status, None)
 
     assert (

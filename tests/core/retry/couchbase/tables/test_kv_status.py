@@ -120,7 +120,7 @@ OF_OPERATION: dict[int, dict[str, str | None]] = {
     0xCC: {"mutate_in": "Couchbase"},
     0xD3: {"mutate_in": "Couchbase"},
 }
-"""Exception classes for some operations: decision C11 for locks, D25 for counters, RFC 0053 "MutateIn" for paths."""
+"""Exception classes that apply to some operations only, for example by decision C11 (locks) and D25 (counters)."""
 
 ONLY_OF = {
     **dict.fromkeys((0xA6, 0xA7), frozenset({"range_scan_continue"})),
@@ -130,7 +130,7 @@ ONLY_OF = {
 
 
 def error_class(name: str | None) -> type[errors.CouchbaseException] | None:
-    """Return the exception class whose name without the suffix is ``name``."""
+    """Return the exception class whose name without the suffix is ``name``, or None for None."""
     if name is None:
         return None
     found: type[errors.CouchbaseException] = getattr(errors, f"{name}Exception")
@@ -169,7 +169,7 @@ def test_row(number: int) -> None:
     [(0x86, "TEMPORARY_FAILURE"), (0x0D, "CONFIG_ONLY"), (0x7FF0, None), (0xFFFF, None), (-1, None)],
 )
 def test_status_name(status: int, expected: str | None) -> None:
-    """``status_name`` returns None for a status that the protocol does not define."""
+    """``status_name`` returns the name of a status, or None if the protocol does not define it."""
     assert expected == status_name(status)
 
 

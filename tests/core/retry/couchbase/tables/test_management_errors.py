@@ -57,7 +57,7 @@ EXPECTED: list[tuple[str, int, str, str]] = [
 
 @rows(("operation", "http_status", "body", "name"), EXPECTED)
 def test_errors(operation: str, http_status: int, body: str, name: str) -> None:
-    """For each text of the cluster manager, each operation fails with the exception of the RFC."""
+    """For each listed text of the cluster manager, the operation fails with the exception of the RFC."""
     assert error_class(name) is error_row(read_answer(Service.MANAGEMENT, http_status, body, operation)).error
 
 

@@ -78,7 +78,7 @@ def test_errors_without_a_number(body: str) -> None:
     ],
 )
 def test_failures(service: Service, http_status: int, body: str, is_failure: bool) -> None:
-    """The HTTP status, an error in the body, or a body from another server makes a response a failure."""
+    """The HTTP status, the service's own mark of an error, or a body from another server makes a response a failure."""
     for given_body in (body, body.encode()):
         assert is_failure is read_answer(service, http_status, given_body).is_failure
 
@@ -101,7 +101,7 @@ def test_failures(service: Service, http_status: int, body: str, is_failure: boo
     ],
 )
 def test_the_text_of_an_error(service: Service, body: str, reported: str) -> None:
-    """The error's text comes from the member that the service uses for it; a foreign body gives no text."""
+    """The error's text comes from the part of the body that the service uses for it; a foreign body gives no text."""
     assert reported == read_answer(service, 400, body).error_text
 
 

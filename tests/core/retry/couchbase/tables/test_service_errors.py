@@ -183,7 +183,7 @@ def test_missing_keyspaces(message: str, name: str) -> None:
     ],
 )
 def test_a_missing_keyspace_in_a_query_context(scope: str | None, message: str, name: str) -> None:
-    """If the query has a query context, the machine's error for a missing keyspace is about a collection."""
+    """The machine's error for a missing keyspace is about a collection in a query context, else about a bucket."""
     request = replace(annotation(service=QUERY, operation="query"), error_context=ErrorContext(scope=scope))
     response = couchbase.ServiceResponse(QUERY, 404, body_of(12003, message))
 

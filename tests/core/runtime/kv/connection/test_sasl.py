@@ -74,7 +74,7 @@ def test_token() -> None:
 
 
 def test_a_message_keeps_its_secret() -> None:
-    """The repr of a message contains neither token nor password."""
+    """The repr of a message with a token does not contain the token."""
     _, message = begun(TOKEN)
 
     assert "SaslMessage(opcode=<Opcode.SASL_AUTH: 33>, mechanism='OAUTHBEARER')" == repr(message)
@@ -193,7 +193,7 @@ def test_a_node_without_the_password(is_second: bool, value: bytes) -> None:
 @pytest.mark.parametrize("status", [Status.TEMPORARY_FAILURE, Status.NOT_SUPPORTED, 0x7FF0])
 @pytest.mark.parametrize("authenticator", [ADA, TOKEN], ids=["password", "token"])
 def test_other_failures(authenticator: options.Authenticator, status: int) -> None:
-    """Any other status fails the exchange with its number; the credentials do not count as refused (decision C6)."""
+    """A status other than a refusal fails the exchange; the credentials do not count as refused (decision C6)."""
     exchange, message = begun(authenticator)
     exchange.receive(answer(message, status))
 

@@ -1,4 +1,4 @@
-"""SCRAM: the examples of the RFCs, exchanges with the package scramp on either side, and hostile messages."""
+"""SCRAM: examples of the RFCs, exchanges with the package scramp on either side, credentials, SASLprep and nonces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Salts and iteration counts: both sides reject values that are malformed, too weak or too expensive."""
+"""Salts and iteration counts: both sides reject invalid values, and the client also rejects too few iterations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def smallest_digit_limit() -> Iterator[None]:
 
 @pytest.fixture
 def salted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Replace hashlib's PBKDF2, and return a list to which each call adds its arguments; no password is cached."""
+    """Replace hashlib's PBKDF2, and empty the servers' cache. Return a list that gets the arguments of each call."""
     worked: list[tuple[Any, ...]] = []
 
     def note(*arguments: Any) -> bytes:

@@ -9,7 +9,7 @@ from triclinium_core.runtime.kv.connection.server_time import ServerTime
 
 
 def reported(duration_us: float) -> bytes:
-    """Return the framing extras that a server attaches to a response."""
+    """Return the framing extras of a response in which a server reports this duration."""
     code = encode_server_duration_us(duration_us)
     return encode_framing_extras({ResponseFrameInfo.SERVER_DURATION: code.to_bytes(2, "big")})
 

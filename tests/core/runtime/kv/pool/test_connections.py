@@ -281,7 +281,7 @@ def test_sign_of_life_beside_the_end() -> None:
     simulation.inject(simulated.respond(request, Status.AUTH_STALE) + simulated.respond(noop), TWO)
     simulation.advance(0.1)
     stream = simulation.newest
-    # The simulation regards the next stream as open, but the client never receives the event.
+    # The simulation regards the next stream as open, but the client never receives ``StreamOpened``.
     simulation.links[stream].is_open = True
     simulation.live(60.0)
 
@@ -294,7 +294,7 @@ def test_sign_of_life_beside_the_end() -> None:
 
 
 def test_tls_failure() -> None:
-    """If TLS fails, an operation under the default strategy fails with the text of the TLS library (decision C6)."""
+    """With the default strategy, operations fail with the TLS library's text until TLS succeeds again (decision C6)."""
     simulation = simulated.Recorded(options=simulated.client_options("couchbases://127.0.0.1:11207"))
     token = simulation.submit(simulated.get())
     simulation.feed(neutral.StreamLost(ONE, neutral.LossCause.TLS, "certificate has expired"))

@@ -46,7 +46,7 @@ PLAIN, TLS, BARE = (parse_connection_string(text) for text in ("couchbase://h", 
         (PasswordAuthenticator("ada", "s:e:cret"), PLAIN, None),
         (PasswordAuthenticator("ada:secret", "b"), PLAIN, "has a colon at character 4"),
         (PasswordAuthenticator(":", "secret"), TLS, "has a colon at character 1"),
-        (None, PLAIN, "couchbase:// needs a PasswordAuthenticator, JwtAuthenticator or CertificateAuthenticator"),
+        (None, PLAIN, "couchbase:// needs one, such as PasswordAuthenticator(username, password)"),
         (None, TLS, "authenticator is missing"),
         (JwtAuthenticator("s.e.cret"), PLAIN, "verify the certificate, or set allow_unencrypted"),
         (CERTIFICATE, PLAIN, "couchbases://"),
@@ -57,7 +57,7 @@ PLAIN, TLS, BARE = (parse_connection_string(text) for text in ("couchbase://h", 
 def test_authenticators_of_a_scheme(
     authenticator: Authenticator | None, connection_string: Any, words: str | None
 ) -> None:
-    """Any scheme permits a password, TLS or an option a token, only TLS a certificate; SASL no colon in a user name."""
+    """A password fits each scheme; a token needs TLS or an option, a certificate TLS; SASL user names have no colon."""
     if words is None:
         check_authenticator(authenticator, connection_string)
         return
@@ -172,7 +172,7 @@ def test_authenticators_of_unverified_tls(authenticator: Authenticator, words: s
     [("couchbases", False, 1), ("couchbases", True, 0), ("couchbase", False, 0), ("couchbase", True, 0)],
 )
 def test_the_warning_of_unverified_tls(scheme: str, tls_is_verified: bool, count: int) -> None:
-    """If TLS does not verify the nodes, the client reports once, at WARNING, that they are not verified."""
+    """If and only if TLS does not verify the nodes, the client reports once, at WARNING, that they are not verified."""
     options = ClientOptions(
         connection_string=f"{scheme}://127.0.0.1", authenticator=ADMINISTRATOR, tls_is_verified=tls_is_verified
     )

@@ -32,7 +32,7 @@ def test_during_an_exchange() -> None:
 
 @pytest.mark.parametrize("steps", range(1, 5))
 def test_a_refusal_of_replaced_credentials(steps: int) -> None:
-    """A refusal of credentials that were replaced fails no operation; the newest are tried on the same stream."""
+    """A refusal fails operations unless newer credentials were set before, which are tried on the same stream."""
     simulation = ready()
     stream = simulation.newest
     simulation.nodes.set_credentials(password="newest")
@@ -146,7 +146,7 @@ def test_a_node_that_leaves() -> None:
 
 
 def leave_during_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.StreamId]:
-    """Start an exchange to which the second node does not respond; return the setup and the stream of this node."""
+    """Start an exchange to which the second node does not respond; return ``two_nodes()`` and the node's stream."""
     simulation, nodes, key = two_nodes()
     nodes[1].faults.always(Opcode.SASL_AUTH, drop_response())
     change(simulation, SAME)

@@ -42,7 +42,7 @@ class Listed(Recorded):
         self.services = None if listed is None else {f"_{scheme}._tcp.{NAME}": tuple(listed)}
 
     def warnings(self) -> list[ReportConnection]:
-        """Return the warnings about look-ups, which name no stream."""
+        """Return the warnings about lookups, which name no stream."""
         reports = [action for action in self.actions if isinstance(action, ReportConnection)]
         return [each for each in reports if each.level is ReportLevel.WARNING and each.stream == seeds.NO_STREAM]
 
@@ -113,7 +113,7 @@ def test_a_late_answer() -> None:
 
 
 def test_an_operation_that_times_out_during_lookup() -> None:
-    """If an operation times out during the look-up, the error names the host that is looked up."""
+    """If an operation times out during the lookup, the error names the host that is looked up."""
     simulation = Listed(listed=None, query="?kv_timeout=100ms")
     error = simulation.failure(errors.UnambiguousTimeoutException, get())
 
@@ -121,7 +121,7 @@ def test_an_operation_that_times_out_during_lookup() -> None:
 
 
 def test_lookups_can_be_switched_off() -> None:
-    """If the connection string disables look-ups, the client does not query DNS."""
+    """If the connection string disables lookups, the client does not query DNS."""
     simulation = Listed(query="?enable_dns_srv=false")
     simulation.live(0.1)
 
@@ -180,7 +180,7 @@ def test_an_old_node_returns_before_the_response() -> None:
 
     assert 2 == asked
     assert token in simulation.results
-    # This is the connection without a bucket, which waited for DNS too.
+    # The only new connection is the one without a bucket, which waited for DNS too.
     assert 1 == len(simulation.opened_at) - opened
     assert 3 == sum(each.bucket == "travel" for each in simulation.machine.statistics().connections)
 
@@ -237,7 +237,7 @@ def test_targets_elsewhere(scheme: str) -> None:
 
 
 def test_nothing_but_targets_elsewhere() -> None:
-    """If all targets are refused, the client uses the name as host, and repeated look-ups cause no further WARNING."""
+    """If all targets are refused, the client uses the name as host, and repeated lookups cause no further WARNING."""
     simulation = Listed([EVIL])
     simulation.live(10.0)
 
@@ -247,7 +247,7 @@ def test_nothing_but_targets_elsewhere() -> None:
 
 
 def test_a_later_answer_is_held_to_the_rule() -> None:
-    """If a later look-up lists only refused targets, the name replaces the targets that were accepted before."""
+    """If a later lookup lists only refused targets, the name replaces the targets that were accepted before."""
     simulation = Listed([("gone.cluster.example", 1)])
     simulation.live(1.0)
     simulation.services = {SERVICE: (EVIL,)}

@@ -97,7 +97,7 @@ def test_closed_connection_gets_nothing(node: FakeNode) -> None:
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_connecting_during_a_cut(node: FakeNode, is_killed: bool) -> None:
-    """A connect to a cut node succeeds. If the node is killed during the cut, the client learns this after the cut."""
+    """A connect to a cut node succeeds. If the node is killed during the cut, its connections close after the cut."""
     node.network.cut(None)
     node.faults.next(None, refuse_connection())
     if is_killed:

@@ -39,7 +39,7 @@ def served_by(clients: list[NodeClient]) -> list[bool]:
 
 @pytest.fixture
 def nodes() -> FakeNodes:
-    """Return three nodes."""
+    """Return three nodes; the first has the vbucket ``ADA``."""
     cluster = FakeNodes()
     cluster.move([ADA], to=0)
     return cluster

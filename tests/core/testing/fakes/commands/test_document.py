@@ -22,12 +22,12 @@ PRESERVE = encode_framing_extras({RequestFrameInfo.PRESERVE_TTL: b""})
 
 
 def store(client: NodeClient, opcode: Opcode, value: bytes = b"1", *, expiry: int = 0, **parts: int | bytes) -> Frame:
-    """Write the document "ada" with flags 7."""
+    """Write the document "ada" with flags 7, and return the reply."""
     return client.ask_of(opcode, "ada", extras=struct.pack(">II", 7, expiry), value=value, **parts)
 
 
 def count(client: NodeClient, opcode: Opcode, delta: int, initial: int = 0, expiry: int = NO_CREATION) -> Frame:
-    """Change the counter "ada"."""
+    """Change the counter "ada", and return the reply."""
     return client.ask_of(opcode, "ada", extras=struct.pack(">QQI", delta, initial, expiry))
 
 
@@ -236,7 +236,7 @@ def test_a_locked_document_changes_for_its_holder_only() -> None:
 
 
 def test_unlocks_for_the_holder_only() -> None:
-    """A wrong CAS gets LOCKED, a document without a lock NOT_LOCKED; a write by the holder ends the lock."""
+    """An unlock with a wrong CAS gets LOCKED, and without a lock NOT_LOCKED; the lock's CAS ends the lock."""
     client = ready_client()
     store(client, Opcode.SET)
     lock = client.ask_of(Opcode.GET_AND_LOCK, "ada")

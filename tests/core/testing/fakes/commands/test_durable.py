@@ -50,7 +50,7 @@ class DurableCluster:
     def __init__(self, replicas: int, nodes: int = 4, *, features: tuple[HelloFeature, ...] = USUAL_FEATURES) -> None:
         self.nodes = FakeNodes(FakeNodeOptions(replicas=replicas), nodes=nodes)
         self.features = features
-        # Find a vbucket whose replicas are in the order of the nodes, because the map assigns replicas in turn.
+        # Find a vbucket of node 0 whose replicas are on the next nodes; other vbuckets have other replicas.
         chain = [*range(min(nodes, replicas + 1)), *[NO_NODE] * (replicas + 1 - nodes)]
         self.place = next(vbucket for vbucket in range(1024) if self.nodes.map.chain(vbucket) == chain)
         self.key = next(f"key{n}" for n in itertools.count() if vbucket_of(f"key{n}".encode(), 1024) == self.place)
@@ -125,7 +125,7 @@ def test_immediate_durable_write(opcode: Opcode, level: DurabilityLevel) -> None
 def test_a_majority_is_enough(
     replicas: int, lacking: tuple[int, ...], done: bool, make_lack: Callable[[FakeNodes, int], None]
 ) -> None:
-    """A durable write needs its only copy, both of two copies, or two of three; a dead or held replica has none."""
+    """A durable write needs its only copy, both of two or two of three; dead and held-back replicas do not count."""
     cluster = DurableCluster(replicas)
     for node in lacking:
         make_lack(cluster.nodes, node)
@@ -339,7 +339,7 @@ def test_fault_strikes_when_the_write_is_settled() -> None:
 
 
 def test_clients_without_xerror() -> None:
-    """Without XERROR, a write during a pending one gets a temporary failure; other durability errors close."""
+    """Without XERROR, a write during a pending one gets a temporary failure; other durability errors hang up."""
     cluster = pending()
     client = ready_client(cluster.nodes[0], connection=7, without=[HelloFeature.XERROR])
     reported = statuses(cluster.write(client))
@@ -449,7 +449,7 @@ def test_acknowledged_write_survives_moves_and_a_failover() -> None:
 
 @pytest.mark.parametrize("change", [lambda nodes: nodes.hold_replication(1), lambda nodes: nodes.kill(1)])
 def test_acknowledged_write_survives_a_failover(change: Callable[[FakeNodes], None]) -> None:
-    """In a failover, a replica that has the acknowledged write takes over, whichever other replica lacks it."""
+    """In a failover, the replica with the acknowledged write takes over if the other is held back or dead."""
     cluster = DurableCluster(replicas=2)
     change(cluster.nodes)
     acknowledged = statuses(cluster.write())

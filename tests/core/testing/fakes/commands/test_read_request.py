@@ -78,7 +78,7 @@ OTHER_PARTS: dict[Opcode, dict[str, int | bytes]] = {
     Opcode.RANGE_SCAN_CONTINUE: {"extras": bytes(28)},
     Opcode.RANGE_SCAN_CANCEL: {"extras": bytes(16)},
 }
-"""Parts that other commands need."""
+"""Parts that commands outside of ``WELL_FORMED`` need."""
 
 
 def test_the_cases_here_are_all_data_operations() -> None:

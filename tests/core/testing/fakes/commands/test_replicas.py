@@ -34,7 +34,7 @@ def copies_at(clients: list[NodeClient]) -> list[bytes | None]:
 
 
 def test_only_replicas_answer_for_replicas(nodes: FakeNodes) -> None:
-    """Nodes with a replica serve only replica reads, and the vbucket's node serves only other commands."""
+    """Nodes with a replica serve replica reads and refuse other reads; the vbucket's node refuses replica reads."""
     clients = ready_clients(nodes)
     refused = clients[0].ask_of(Opcode.GET_REPLICA, "ada")
 
@@ -160,7 +160,7 @@ def test_a_stale_replica_that_takes_over_loses_writes(replicas: int) -> None:
 
 
 def test_the_replica_that_has_most_takes_over() -> None:
-    """In a failover, a current replica takes over, or else the one that was held back last; others keep their order."""
+    """In a failover, of two replicas that are held back, the one that was held back last takes over."""
     nodes = FakeNodes(FakeNodeOptions(replicas=2), nodes=4)
     nodes.move([ADA], to=0)
     _, first, second = nodes.map.chain(ADA)

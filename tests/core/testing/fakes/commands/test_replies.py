@@ -18,7 +18,7 @@ from triclinium_core.testing.fakes.faults import delay
 
 
 def test_old_statuses_for_an_old_client() -> None:
-    """Without extended errors, a lock refuses writes as a CAS mismatch; a failed lock or unlock is temporary."""
+    """Without extended errors, writing a locked document gets KEY_EXISTS; locking and unlocking fail temporarily."""
     client = ready_client(features=[])
     client.node.documents.put("default", "ada", b"1")
 

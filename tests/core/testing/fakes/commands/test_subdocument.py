@@ -22,7 +22,7 @@ PRESERVE = encode_framing_extras({RequestFrameInfo.PRESERVE_TTL: b""})
 
 
 def look_up(client: NodeClient, *specs: bytes, key: str = "ada", flags: int = 0, **parts: int | bytes) -> Frame:
-    """Read parts of a document."""
+    """Read parts of a document, and return the reply."""
     extras = bytes((flags,)) if flags else b""
     return client.ask_of(Opcode.SUBDOC_MULTI_LOOKUP, key, value=b"".join(specs), extras=extras, **parts)
 
@@ -30,7 +30,7 @@ def look_up(client: NodeClient, *specs: bytes, key: str = "ada", flags: int = 0,
 def mutate(
     client: NodeClient, *specs: bytes, key: str = "ada", flags: int = 0, expiry: int = 0, **parts: int | bytes
 ) -> Frame:
-    """Change parts of a document."""
+    """Change parts of a document, and return the reply."""
     extras = (struct.pack(">I", expiry) if expiry else b"") + (bytes((flags,)) if flags else b"")
     return client.ask_of(Opcode.SUBDOC_MULTI_MUTATION, key, value=b"".join(specs), extras=extras, **parts)
 
@@ -226,7 +226,7 @@ def test_remains_of_a_document(removed: str) -> None:
 
 
 def test_a_deleted_document_has_no_body() -> None:
-    """The body of a removed document cannot be changed."""
+    """The body of a removed document cannot be changed, nor its attributes by INSERT or with a wrong CAS."""
     client = ready()
     client.ask_of(Opcode.DELETE, "ada")
     reply = mutate(client, mutation(Op.UPSERT, b"a", b"1"), flags=D.ACCESS_DELETED)
@@ -241,7 +241,7 @@ def test_a_deleted_document_has_no_body() -> None:
 
 
 def test_creating_as_deleted() -> None:
-    """Attributes can be created without a document, which can be revived later."""
+    """Attributes, but no body, can be created once for an absent document, which can be revived later."""
     client = ready()
     spec = mutation(Op.UPSERT, b"_x", b"1", X)
     flags = D.CREATE_AS_DELETED | D.INSERT | D.ACCESS_DELETED
@@ -258,7 +258,7 @@ def test_creating_as_deleted() -> None:
 
 
 def test_staged_document_becomes_the_body() -> None:
-    """A document that is staged in an attribute of a removed document is revived with it as its body."""
+    """A removed document is revived with the value that is staged in its attribute; a missing attribute is refused."""
     client = ready()
     staging = mutation(Op.UPSERT, b"txn.staged", b'{"b":2}', X | P.CREATE_PARENTS)
     commit = mutation(Op.REPLACE_BODY_WITH_XATTR, b"txn.staged", flags=X) + mutation(Op.REMOVE, b"txn", flags=X)

@@ -111,7 +111,7 @@ def test_a_whole_document_has_no_path(opcode: Op) -> None:
     ],
 )
 def test_lookups(value: bytes, status: Status) -> None:
-    """A lookup is checked for its number of specs, lengths, flags and order."""
+    """A lookup is checked for its number of specs, opcodes, lengths, paths, flags and order."""
     assert status is look_up(value)
 
 
@@ -137,7 +137,7 @@ def test_lookups(value: bytes, status: Status) -> None:
     ],
 )
 def test_mutations(value: bytes, status: Status) -> None:
-    """A mutation is checked for its number of specs, lengths, flags, macros and order."""
+    """A mutation is checked for its number of specs, lengths, paths, values, flags, macros, order and combinations."""
     assert status is mutate(value)
 
 
@@ -168,7 +168,7 @@ def test_flags_of_the_document(value: bytes, flags: int, status: Status) -> None
 
 
 def test_flags_that_want_no_version() -> None:
-    """INSERT accepts no CAS, and a lookup accepts no flag that creates a document."""
+    """INSERT accepts no CAS; a lookup accepts ACCESS_DELETED, but neither UPSERT nor, for a living document, REVIVE."""
     reading = lookup(Op.GET, b"a")
 
     assert Status.INVALID_ARGUMENTS is mutate(UPSERT, D.INSERT, cas=7)

@@ -34,7 +34,7 @@ def test_has_no_config_of_a_memcached_bucket() -> None:
 
 
 def test_json_datatype_only_if_granted() -> None:
-    """Without the feature, the config has the raw datatype and the same value."""
+    """Without the feature, the config has the raw datatype, and is still JSON."""
     reply = ready_client(without=[HelloFeature.JSON]).ask(Opcode.GET_CLUSTER_CONFIG)
 
     assert Datatype.RAW == reply.datatype
@@ -141,7 +141,7 @@ def test_node_that_learns_late_of_a_collection() -> None:
 
 
 def test_node_that_learns_late_of_a_bucket() -> None:
-    """On a late node a new bucket cannot be selected, with a different status than a bucket without access."""
+    """On a late node, selecting a new bucket gets KEY_NOT_FOUND until the delay is over."""
     nodes = FakeNodes(nodes=2)
     early, late = ready_clients(nodes)
     nodes.learn_late(1, 5.0)

@@ -1,4 +1,4 @@
-"""The HTTP control API: who may use it, and what it answers."""
+"""The HTTP control API: the requests that it accepts, and its responses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Client:
 
 
 def request(method: str = "GET", path: str = "/state", body: bytes = b"", **headers: str | None) -> bytes:
-    """Return a request with the headers that it needs, or others; underscores become dashes."""
+    """Return a request with the headers that it needs, updated with ``headers``, whose underscores become dashes."""
     sent = {"host": HOST, "authorization": f"Bearer {TOKEN}", "content_type": "application/json", **headers}
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in sent.items() if value is not None]
     head = "\r\n".join([f"{method} {path} HTTP/1.1", *lines, f"content-length: {len(body)}", "", ""])
@@ -75,13 +75,13 @@ def parsed(response: bytes) -> tuple[int, Any]:
         ({"content_type": None}, 415, "content-type"),
         ({"content_type": "text/plain"}, 415, "content-type"),
         ({"content_type": "application/x-www-form-urlencoded"}, 415, "content-type"),
-        # The earlier check decides, so that a foreign page learns nothing about the token.
+        # The token is checked after the host, so a foreign page learns nothing about it, and before the content type.
         ({"host": "evil.example", "authorization": None}, 403, "host"),
         ({"authorization": None, "content_type": None}, 401, "authorization"),
     ],
 )
 def test_refused_requests_change_nothing(headers: dict[str, str | None], status: int, field: str) -> None:
-    """A change with a foreign host or origin, without the token or without JSON is refused, and names the header."""
+    """A change with a foreign host or origin, or without the token or JSON, is refused; the error names the header."""
     client = Client()
     answered, document = client.ask("POST", "/commands", b'{"command": "kill"}', **headers)
 
@@ -132,7 +132,7 @@ def test_reading_needs_the_token(path: str) -> None:
     ],
 )
 def test_unknown_paths_and_methods(method: str, path: str, status: int, field: str, allowed: list[str]) -> None:
-    """Another path or method is refused with the possible ones; no response permits foreign pages anything."""
+    """An unknown path or method is refused with the possible ones; the response has no CORS header."""
     client = Client()
     response = client.send(request(method, path))
     answered, document = parsed(response)
@@ -210,7 +210,7 @@ def test_list_of_commands() -> None:
 
 
 def test_request_in_pieces() -> None:
-    """A request whose bytes arrive one by one gets the same response, and then the connection is over."""
+    """A request in pieces gets the same response as a whole one, and then the connection is over."""
     client = Client()
     data = request("POST", "/commands", b'{"command": "kill"}')
     responses = [client.send(data, piece=piece) for piece in (1, 7, None)]

@@ -52,7 +52,7 @@ def test_read_command_text(text: str, expected: AddFault) -> None:
 @rows(
     ("text", "words"),
     [
-        ("", "the form is"),
+        ("", "the form of a fault is"),
         ("get: learn_late(3)", "'get'"),
         ("learn_late(3) x2", "'x2'"),
         ("kill always", "'always'"),
@@ -64,13 +64,13 @@ def test_read_command_text(text: str, expected: AddFault) -> None:
         ("learn_late(-1)", "seconds"),
         ("slow_down('x')", "seconds"),
         ("learn_lat(3)", "did you mean learn_late"),
-        ("get:", "the form is"),
-        ("delay(", "the form is"),
-        ("(" * 10_000, "the form is"),
-        (" " * 20_000 + "x y", "the form is"),
+        ("get:", "the form of a fault is"),
+        ("delay(", "the form of a fault is"),
+        ("(" * 10_000, "the form of a fault is"),
+        (" " * 20_000 + "x y", "the form of a fault is"),
         ("kill" + " " * COMMAND_SIZE_MAX, f"at most {COMMAND_SIZE_MAX}"),
-        ("get: delay(0.4)x2", "the form is"),
-        ("a.b()", "the form is"),
+        ("get: delay(0.4)x2", "the form of a fault is"),
+        ("a.b()", "the form of a fault is"),
         ("gett: garble", "did you mean get?"),
         ("0x100: garble", "neither a command nor a service"),
         ("999: garble", "neither a command nor a service"),
@@ -91,7 +91,7 @@ def test_read_command_text(text: str, expected: AddFault) -> None:
     ],
 )
 def test_meaningless_text_is_refused(text: str, words: str) -> None:
-    """A string that is not a fault is refused, and the error has a hint."""
+    """A string that is not a valid command is refused, and the error has a hint."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         read_command_text(text)
 
@@ -116,14 +116,14 @@ def test_spelled_faults_can_be_read() -> None:
 
 
 def test_a_name_is_one_target() -> None:
-    """A command's name selects its opcode; an operation's name selects the opcode of its command."""
+    """A command's name selects its opcode, an operation's name that of its command; each service but KV is a target."""
     assert all(TARGETS[opcode.name.lower()] is opcode for opcode in Opcode)
     assert Opcode.SET is TARGETS["upsert"]
     assert {*Service} - {Service.KV} == {target for target in TARGETS.values() if isinstance(target, Service)}
 
 
 def test_placed_at_one_node_or_at_each() -> None:
-    """A fault without a node is queued at each node; with ``always`` it lasts."""
+    """A fault is queued at its node, or at each node if it names none; with ``always`` it lasts."""
     nodes = testing.FakeNodes(nodes=3)
     for text in ("get@1: garble x2", "set: garble", "touch: locked always"):
         read_command_text(text).apply(nodes)

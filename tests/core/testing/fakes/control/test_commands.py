@@ -227,7 +227,7 @@ def test_clearing_all_nodes_forgets_plans_of_the_cluster() -> None:
     ],
 )
 def test_opposites_undo(undo: str, is_undone: Callable[[FakeNodes], bool]) -> None:
-    """Each change of a node can be undone by a command, and lasts until then."""
+    """Each change of a node can be undone by a command."""
     nodes = FakeNodes(nodes=2)
     for text in ("kill", "cut_off", "slow_down(1)", "hold_replication", "hold_config", "learn_late(1)", "rebalance"):
         apply_command(nodes, text)

@@ -1,4 +1,4 @@
-"""Functions that create faults over HTTP."""
+"""Functions that create faults for HTTP requests."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_answers_come_in_turn() -> None:
     ],
 )
 def test_wrong_scripts_are_refused(arguments: dict[str, Any]) -> None:
-    """An invalid argument raises an error with the parameter's name before the script is changed."""
+    """An invalid argument raises an error with the parameter's name."""
     (parameter,) = arguments
     given: dict[str, Any] = {"said": "a", "answers": (ONE,), **arguments}
 

@@ -59,7 +59,7 @@ def test_expanded_macros() -> None:
 
 @pytest.mark.parametrize(("data", "checksum"), [(b"", 0), (b"123456789", 0xE3069283), (bytes(32), 0x8A9136AA)])
 def test_checksum(data: bytes, checksum: int) -> None:
-    """The checksum is correct for an example of RFC 3720, B.4, and for the usual check value."""
+    """The checksum is correct for no data, for an example of RFC 3720, B.4, and for the usual check value."""
     assert checksum == attributes.crc32c(data)
 
 

@@ -68,7 +68,7 @@ def test_capabilities_depend_on_the_features(feature: HelloFeature, lost: set[st
 
 
 def test_capabilities_are_the_same_everywhere() -> None:
-    """Both configs and the description of a bucket list the same, by the features of the node."""
+    """Both configs and the description of a bucket list the same capabilities, which depend on the node's features."""
     manager = Manager(FakeNode(FakeNodeOptions(features=IMPLEMENTED_FEATURES - {HelloFeature.PRESERVE_TTL})))
     manager.submit("POST", BUCKETS, name="magma", ramQuotaMB=1024, storageBackend="magma")
     on_kv = json.loads(ready_client(manager.node, bucket=b"magma").ask(Opcode.GET_CLUSTER_CONFIG).value)

@@ -205,7 +205,7 @@ def test_a_purged_document_can_be_written_again() -> None:
 
 
 def test_remains_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remains with large attributes are purged at a smaller number."""
+    """The store also limits the total size of the remains, and purges the oldest beyond it."""
     monkeypatch.setattr(documents, "REMAINS_SIZE_BYTES_MAX", 1000)
     store, keys = new_store(), range(20)
     for number in keys:

@@ -315,7 +315,7 @@ def test_components(path: str, components: json_values.JsonPath) -> None:
     ],
 )
 def test_invalid_paths(path: str) -> None:
-    """Unclosed brackets or backticks, empty keys and unknown escapes are refused."""
+    """An invalid path, such as one with an unclosed bracket, an empty key or an unknown escape, is refused."""
     with pytest.raises(json_values.PathFailed) as caught:
         json_values.parse_path(path)
 

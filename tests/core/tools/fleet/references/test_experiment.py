@@ -20,7 +20,7 @@ quantity = partial(Quantity, reference="reference", subject="subject", unit="uni
 
 
 def test_tolerance_has_three_parts() -> None:
-    """A tolerance combines the standard error of the reference, that of our runs, and the rounding."""
+    """Unless given, a tolerance combines the standard errors of the reference and our runs with the rounding."""
     found = quantity(error=0.3, spread=0.8, rounding=0.05)
 
     assert 4 * math.hypot(0.3, 0.4) + 0.05 == pytest.approx(found.tolerance(4))

@@ -1,4 +1,4 @@
-"""Published simulations, repeated with the core's machines. Their figures must agree."""
+"""Published simulations, repeated with the core's machines, whose figures must agree with the reference."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def compare(name: str, runs: int = RUNS) -> Sequence[Row]:
-    """Return the rows of that many runs of an experiment."""
+    """Return the rows of ``runs`` runs of an experiment."""
     experiment = EXPERIMENTS[name]
     return experiment.judge([experiment.play(random.Random(f"{name} {run}")) for run in range(runs)])
 

@@ -24,7 +24,7 @@ from triclinium_core.testing.fakes.services.faults import HangUpMidRequest
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
 
 HEAD_SIZE_MAX = 65_536
-"""Maximum size in bytes of the head of a request."""
+"""Maximum size in bytes of a request's head that has not arrived completely."""
 BODY_SIZE_MAX = 20 * 1024 * 1024
 """Maximum size in bytes of the body of a request: the maximum size of a document."""
 UNREAD_SIZE_MAX = 262_144
@@ -32,7 +32,7 @@ UNREAD_SIZE_MAX = 262_144
 
 
 class ServedConnection:
-    """One connection, by the number that the driver has assigned."""
+    """One connection, with the number that the driver has assigned."""
 
     def __init__(self, number: int, service: Service, unsent_size_max: float) -> None:
         self.number: int = number

@@ -31,7 +31,7 @@ from triclinium_core.testing.fakes.services.faults import (
 )
 
 PIECE_SIZE = 16_384
-"""Size in bytes of each piece of an endless response."""
+"""Size in bytes of the data that an endless response repeats."""
 PIECE_SECONDS = 0.001
 """Seconds between two pieces of an endless response, so that memory does not fill if the driver reports no writes."""
 

@@ -90,7 +90,7 @@ _OF_MAGMA: Mapping[str, Rule] = {
     "magmaKeyTreeDataBlockSize": _between(4096, 131_072),
     "magmaSeqTreeDataBlockSize": _between(4096, 131_072),
 }
-"""Settings that only the Magma storage has. Memcached buckets ignore them, all other buckets refuse them."""
+"""Settings that only the Magma storage has. Memcached buckets ignore them; all other buckets refuse them."""
 
 RULES: Mapping[StorageMode, Mapping[str, Rule]] = {
     StorageMode.COUCHSTORE: {**_ON_DISK, "replicaIndex": _SWITCH},

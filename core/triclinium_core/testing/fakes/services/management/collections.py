@@ -59,12 +59,12 @@ def answer(bucket: FakeBucket, request: FakeRequest, segments: tuple[str, ...]) 
 
 
 def _lacks_history(bucket: FakeBucket, request: FakeRequest) -> bool:
-    """Return whether a request wants history, which only buckets with the Magma storage keep."""
+    """Return whether a request wants history and the bucket cannot keep it, for lack of the Magma storage."""
     return request.form.get("history") == "true" and bucket.mode is not StorageMode.MAGMA
 
 
 def _unsupported(form: Mapping[str, str], *known: str) -> ServiceReply | None:
-    """Return the refusal of a form with other fields than ``known``; None for any other form."""
+    """Return the refusal of a form with fields other than ``known``; None for any other form."""
     unknown = next((field for field in form if field not in known), None)
     return None if unknown is None else _wrong(unknown, "Unsupported key")
 

@@ -56,5 +56,5 @@ def _answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
 
 
 def config_of(node: NodeState, bucket: str | None) -> bytes:
-    """Return the config of a bucket, or the global config, as the node knows it."""
+    """Return the config of a bucket, or the global config, as the node has it."""
     return encode_config(node.map, node.cluster.nodes, node.index, node.cluster.buckets.get(bucket))

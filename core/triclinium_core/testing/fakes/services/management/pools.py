@@ -21,7 +21,7 @@ VERSION = "7.6.0-0000-enterprise"
 """Version that the nodes report, and whose responses they send."""
 
 COMPATIBILITY = 7 * 0x10000 + 6
-"""Version that all nodes have at least, as one number."""
+"""Minimum version of the nodes, as one number."""
 
 OPERATING_SYSTEM = "x86_64-pc-linux-gnu"
 """Operating system that the nodes report."""

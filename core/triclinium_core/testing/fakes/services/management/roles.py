@@ -88,7 +88,7 @@ ANY = "*"
 """Text for all buckets in a request, and for all buckets, scopes or collections in a response."""
 
 PLACES = ("bucket_name", "scope_name", "collection_name")
-"""Fields that limit a role. A role has the first of them: none for a role of the cluster, all for a collection's."""
+"""Fields that limit a role. A role has the first zero to three: none for the cluster, all for a collection."""
 
 
 class RoleDefinition(NamedTuple):

@@ -21,7 +21,7 @@ DOMAINS = (LOCAL, EXTERNAL)
 
 @dataclass(frozen=True, slots=True)
 class FakeUser:
-    """A user; attributes of None were not given."""
+    """A user; None for an attribute that was not given."""
 
     uuid: str
     roles: tuple[GrantedRole, ...]
@@ -34,7 +34,7 @@ class FakeUser:
 
 @dataclass(frozen=True, slots=True)
 class FakeGroup:
-    """A group; attributes of None were not given."""
+    """A group; None for an attribute that was not given."""
 
     roles: tuple[GrantedRole, ...]
     description: str | None = None

@@ -1,4 +1,4 @@
-"""Requests on the users, groups and roles of a fake cluster.
+"""Requests about the users, groups and roles of a fake cluster.
 
 Source: SDK-RFC 0054, UserManager; ns_server of version 7.6, "menelaus_web_rbac"; Couchbase Server documentation, "Role
 Based Access Control (RBAC) API".

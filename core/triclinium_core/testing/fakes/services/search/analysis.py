@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 WORD = re.compile("\\w+(?:['.\u2019]\\w+)*")
-"""A word: letters and digits, with apostrophes and full stops between them."""
+"""A word: letters, digits and underscores, with apostrophes and full stops between them."""
 
 _STOP_WORDS = """
 i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it
@@ -45,7 +45,7 @@ class Field(NamedTuple):
     """Positions in the arrays that contain the field."""
     text: str
     is_term: bool = False
-    """Whether the text is one term, as of a boolean."""
+    """Whether the text is one term, such as that of a boolean."""
 
 
 class NotAnalyzed(Exception):
@@ -92,13 +92,13 @@ def _fields(path: str, positions: tuple[int, ...], value: object) -> Iterator[Fi
         case bool():
             yield Field(path, positions, "T" if value else "F", is_term=True)
         case str() if _is_date(value):
-            raise NotAnalyzed(f"the date in {path}")
+            raise NotAnalyzed(f"a date in {path}")
         case str():
             yield Field(path, positions, value)
         case None:
             pass
         case _:
-            raise NotAnalyzed(f"the number in {path}")
+            raise NotAnalyzed(f"a number in {path}")
 
 
 def _is_date(text: str) -> bool:

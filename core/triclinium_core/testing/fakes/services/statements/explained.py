@@ -1,6 +1,6 @@
 """Plans and profiles of statements: the answer to EXPLAIN, and the field ``profile`` of a response.
 
-A statement has the operators of the fake's work: it reads scripted values, indexes, or nothing, and sends them.
+The operators are those of the fake's work: it reads scripted values, indexes, or nothing, and sends the result.
 
 Source: Couchbase Server documentation, "EXPLAIN", "Monitor Queries: Profiling"; couchbase/query ``plan/``,
 ``server/http/service_respond.go`` (writeProfile).
@@ -20,7 +20,7 @@ Operator = Mapping[str, object]
 
 
 def plan_of(select: Select | None) -> Operator:
-    """Return the plan of a SELECT. A ``select`` of None stands for a scripted statement."""
+    """Return the plan of a SELECT; for None, that of any other statement or of a scripted one."""
     return {"#operator": "Sequence", "~children": _operators_of(select)}
 
 

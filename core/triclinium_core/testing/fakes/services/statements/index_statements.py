@@ -78,7 +78,10 @@ def create(node: NodeState, context: Context, statement: str, reader: SqlReader)
 
 
 def drop(node: NodeState, context: Context, statement: str, reader: SqlReader) -> None:
-    """Run DROP INDEX NAME ON KEYSPACE, or KEYSPACE.NAME; DROP PRIMARY INDEX ON KEYSPACE; IF EXISTS, USING GSI."""
+    """Run DROP INDEX NAME ON KEYSPACE (or KEYSPACE.NAME), or DROP PRIMARY INDEX ON KEYSPACE.
+
+    IF EXISTS may precede or follow NAME, or follow KEYSPACE; USING GSI may come last.
+    """
     reader.expect("DROP")
     is_primary = reader.take("PRIMARY")
     reader.expect("INDEX")

@@ -22,7 +22,7 @@ STALE_MESSAGES: Mapping[int, str] = {
 """Error messages of the query service for unusable plans, by error code."""
 
 PLANS_SIZE_MAX = 4 * 1024 * 1024
-"""Maximum number of characters in the statements of several plans.
+"""Maximum number of characters in the statements of all plans; a single plan may have more.
 
 Above this limit, the fake cluster drops the oldest plans; a client prepares their statements again after error 4040.
 """
@@ -33,7 +33,7 @@ class FakePlan(msgspec.Struct, frozen=True):
 
     name: str
     statement: str
-    """Original text, without PREPARE and name."""
+    """Text without PREPARE and name, and with single spaces."""
 
     @property
     def encoded(self) -> str:
@@ -42,7 +42,7 @@ class FakePlan(msgspec.Struct, frozen=True):
 
 
 class FakePlans:
-    """Plans that all nodes know. ``prepared`` counts how often statements were prepared."""
+    """Plans that all nodes have. ``prepared`` counts how often statements were prepared."""
 
     def __init__(self) -> None:
         self.prepared: int = 0

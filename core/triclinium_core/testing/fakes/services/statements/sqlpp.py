@@ -1,4 +1,4 @@
-"""Subset of SQL++ that a fake query service executes: constants, parameters, and rows of a system keyspace.
+"""Tokens and expressions of SQL++ that a fake query service supports: constants, parameters, and fields of rows.
 
 ``SELECT 1 AS one``, ``SELECT RAW $name``, ``SELECT idx.* FROM system:indexes AS idx WHERE … ORDER BY …``: literals,
 parameters, fields, ``=``, ``!=``, ``IS MISSING``, ``IS NULL``, ``NOT``, ``AND`` and ``OR``.
@@ -99,8 +99,8 @@ class SqlToken(NamedTuple):
 def tokens_of(statement: str) -> list[SqlToken]:
     """Return the tokens of a statement, without comments and a final semicolon.
 
-    A string or an identifier that the service refuses becomes a token of kind ``malformed``; any other character
-    becomes a token of kind ``other``.
+    A string or an identifier that the service refuses becomes a token of kind ``malformed``; a character that
+    starts no other token becomes a token of kind ``other``.
     """
     tokens = []
     for found in _TOKEN.finditer(statement):
@@ -380,7 +380,7 @@ def unescaped(text: str) -> str:
     A quotation mark inside is doubled or escaped; between ``"`` it must be escaped.
 
     Raises:
-        NotUnderstood: ``text`` does not end, an escape is invalid, or a quotation mark inside is not escaped.
+        NotUnderstood: ``text`` does not end, or an escape or a quotation mark inside is invalid.
     """
     quote, inner = text[0], text[1:-1]
     if len(text) < 2 or text[-1] != quote:

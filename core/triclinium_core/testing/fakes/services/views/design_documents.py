@@ -17,7 +17,7 @@ class FakeDesignDocuments:
         self._revisions: dict[tuple[str, str], int] = {}
 
     def put(self, bucket: str, name: str, document: Mapping[str, object]) -> None:
-        """Store a design document, as a new revision of any document of this name."""
+        """Store a design document; each one with the same name is a new revision."""
         self.documents[bucket, name] = document
         self._revisions[bucket, name] = self._revisions.get((bucket, name), 0) + 1
 

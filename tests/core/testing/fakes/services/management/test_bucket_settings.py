@@ -197,7 +197,7 @@ def test_durability_needs_two_data_nodes() -> None:
     ],
 )
 def test_updates_of_settings(manager: Manager, name: str, form: dict[str, object], expected: str | None) -> None:
-    """An update is refused by the rules of the bucket's storage, and for what is fixed at the creation."""
+    """An update that breaks a rule for the bucket, or changes a setting that is fixed at creation, is refused."""
     for each, settings in {"couch": {}, "magma": MAGMA, "ephemeral": EPHEMERAL, "memcached": MEMCACHED}.items():
         create(manager, settings, each)
     before = described(manager, name)
@@ -221,7 +221,7 @@ def test_update_keeps_what_it_omits(manager: Manager) -> None:
 
 
 def test_history_of_collections(manager: Manager) -> None:
-    """Collections of Magma buckets keep history by the setting of the bucket or their own; no others can."""
+    """Collections keep history by their own setting or their Magma bucket's; in other buckets they keep none."""
     create(manager, MAGMA, "magma")
     scope = f"{BUCKETS}/magma/scopes/_default/collections"
     manager.submit("POST", scope, name="kept")
@@ -288,7 +288,7 @@ def test_replicas_of_a_bucket_in_configs() -> None:
 
 
 def test_description_without_vbuckets(manager: Manager) -> None:
-    """A client can ask for the description of a bucket without its vbuckets."""
+    """A client can request the description of a bucket without its vbuckets."""
     whole, short = (manager.ask("GET", f"{BUCKETS}/default{query}").document for query in ("", "?skipMap=true"))
 
     assert {"vBucketServerMap"} == whole.keys() - short.keys()

@@ -165,7 +165,7 @@ def test_collection_is_created_and_dropped(manager: Manager) -> None:
 def test_refused_requests(
     manager: Manager, method: str, target: str, form: dict[str, object], expected: tuple[int, str]
 ) -> None:
-    """Refusals have the status and words that clients recognise, and leave the manifest unchanged."""
+    """Requests that are refused or need no change get the expected status and words; the manifest stays unchanged."""
     before = manager.node.collections.uid
     answered = manager.submit(method, target, **form)
     status, words = expected

@@ -88,7 +88,7 @@ def test_users_and_groups(manager: Manager) -> None:
     ],
 )
 def test_roles_name_all_their_places(manager: Manager, text: str, expected: Sequence[Mapping[str, object]]) -> None:
-    """A role reports each place that it can be limited to, with an asterisk if it is not; likewise of a group."""
+    """A role of a user or a group reports each place that it can be limited to, with an asterisk if it is not."""
     statuses = [
         manager.submit("PUT", f"{USERS}/ada", password="secret", roles=text).status,
         manager.submit("PUT", f"{GROUPS}/readers", roles=text).status,
@@ -209,7 +209,7 @@ def test_offered_roles(manager: Manager) -> None:
 def test_invalid_users_and_groups(
     manager: Manager, method: str, target: str, form: dict[str, object], expected: tuple[int, str]
 ) -> None:
-    """Requests for unknown or invalid users and groups get the words that clients recognise and create nothing."""
+    """Requests that are invalid or for absent users or groups get the expected status and words, and create nothing."""
     answered = manager.submit(method, target, **form)
     status, words = expected
 

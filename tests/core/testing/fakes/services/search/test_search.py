@@ -25,7 +25,7 @@ def client() -> HttpClient:
 
 @rows("path", ["/api/index", SCOPED])
 def test_index_is_created_and_dropped(path: str) -> None:
-    """An index is kept as it was given, with a uuid that each update must name."""
+    """An index is kept and listed until it is dropped; an update must name its current uuid."""
     client = HttpClient(FakeNode(), Service.SEARCH)
     put = client.ask("PUT", f"{path}/names", b'{"type": "fulltext-index"}')
     found = client.ask("GET", f"{path}/names").document["indexDef"]
@@ -98,7 +98,7 @@ def test_partial_search_failure(client: HttpClient) -> None:
     ],
 )
 def test_other_requests(method: str, target: str, status: int, words: str) -> None:
-    """Other requests get the status and the words of the real service."""
+    """Requests without a scripted answer get the expected status, and a body with the expected words."""
     client = HttpClient(FakeNode(), Service.SEARCH)
     client.ask("PUT", "/api/index/it", b"{}")
     answered = client.ask(method, target)
@@ -155,7 +155,7 @@ class CountedText(str):
         self.sliced = 0
 
     def __getitem__(self, key: SupportsIndex | slice) -> str:
-        """Return a part of the text."""
+        """Return a part of the text, and count its characters."""
         part = super().__getitem__(key)
         self.sliced += len(part)
         return part

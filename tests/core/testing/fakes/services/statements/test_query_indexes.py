@@ -119,7 +119,7 @@ def test_indexes_are_built(client: HttpClient) -> None:
     ],
 )
 def test_statements_that_fail(statement: str, status: int, codes: list[int]) -> None:
-    """A failed statement has the code that clients recognise, and no effect."""
+    """A statement is executed, or fails with the code that clients recognise and has no effect."""
     client = HttpClient(FakeNode())
     client.query("CREATE INDEX it ON `default`(a)")
     answered = client.query(statement)
@@ -157,7 +157,7 @@ def test_query_context_gives_the_scope(bucket: str, context: str) -> None:
     ],
 )
 def test_escaped_names(written: str, name: str | None) -> None:
-    """Escapes in an index name are decoded; an invalid escape or an open name is a syntax error."""
+    """Escapes in an index name are decoded; an invalid escape, or an open or empty name, is a syntax error."""
     client = HttpClient(FakeNode())
     codes = client.query(f"CREATE INDEX {written} ON `default`(a) -- `").codes
     in_keys = client.query(f"CREATE INDEX keys ON `default`({written})").codes

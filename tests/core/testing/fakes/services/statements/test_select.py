@@ -48,7 +48,7 @@ def selected(statement: str) -> list[object]:
     ],
 )
 def test_rows(statement: str, expected: list[object] | None) -> None:
-    """Rows are filtered, ordered by type and value, and projected; other clauses are not understood."""
+    """Rows are filtered, ordered by type and value, and projected; unknown or invalid clauses raise NotUnderstood."""
     if expected is None:
         with pytest.raises(NotUnderstood):
             selected(statement)

@@ -61,7 +61,7 @@ def test_design_document_is_created_and_dropped(client: HttpClient) -> None:
     ],
 )
 def test_other_requests(method: str, target: str, status: int, reason: str) -> None:
-    """Other requests get the status and the words of the real service."""
+    """A missing object, an unknown path or an invalid body is an error with its reason; the root responds."""
     answered = HttpClient(FakeNode(), Service.VIEWS).ask(method, target)
 
     assert status == answered.status
