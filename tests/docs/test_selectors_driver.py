@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import random
@@ -18,9 +19,20 @@ from docs.howto.examples.control_through_http import ask
 from docs.howto.examples.selectors_driver import SelectorsClient, Stream
 from tests.docs.serving import serving
 from triclinium import errors
+from triclinium.testing._tcp_port import RESET_ON_CLOSE
 from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.contract.couchbase import Action, Event, OperationAbandoned, OperationSubmitted
-from triclinium_core.contract.neutral import ClosedError, OpenStream, SendBytes, StreamId, TimePassed
+from triclinium_core.contract.neutral import (
+    BytesReceived,
+    ClosedError,
+    LossCause,
+    OpenStream,
+    SendBytes,
+    StreamId,
+    StreamLost,
+    TimePassed,
+    Token,
+)
 from triclinium_core.kv.operation.document_operations import Get, Keyspace, Upsert
 from triclinium_core.kv.operation.results import GetResult, MutationResult
 from triclinium_core.testing.driver_laws import OPERATION, ScriptedClusterMachine, on
@@ -28,7 +40,7 @@ from triclinium_core.testing.driver_laws import OPERATION, ScriptedClusterMachin
 pytestmark = pytest.mark.native
 
 DEFAULT = Keyspace("default")
-SECONDS_MAX = 30.0
+SECONDS_MAX = 250.0
 """Maximum time in seconds that a test waits for a node."""
 
 
@@ -160,6 +172,27 @@ def test_an_interrupted_write_is_not_repeated(peer: socket.socket, monkeypatch: 
         assert isinstance(client.outcomes[token], ClosedError)
         assert received
         assert sent.startswith(received)
+
+
+def test_reset_is_the_cause_of_the_loss(peer: socket.socket) -> None:
+    """If a write fails because of a reset, the bytes before it are fed, and the loss has the system's error."""
+    machine = opening(peer)
+    with SelectorsClient(machine) as client:
+        accepted, _ = peer.accept()
+        accepted.send(b"last words")
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+        accepted.close()
+        [stream] = client.streams.values()
+        select.select([stream._socket], [], [], SECONDS_MAX)
+        machine.answer = on(OperationSubmitted, SendBytes(StreamId(1), b"request"))
+        client.feed(OperationSubmitted(Token(1), OPERATION))
+        while client.streams:
+            client.turn(0.0)
+
+    assert [
+        BytesReceived(StreamId(1), b"last words"),
+        StreamLost(StreamId(1), LossCause.RESET, os.strerror(errno.ECONNRESET), 0),
+    ] == machine.events[-2:]
 
 
 def test_an_interrupted_connect_is_raised(peer: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,7 @@ class Stream:
         self.outbox = neutral.Outbox()
         self._client, self._order = client, order
         self._is_paused = False
+        self._send_error: OSError | None = None
 
     def start(self) -> None:
         """Connect. A lookup stops the program until the system has answered; a numeric address needs none."""
@@ -106,6 +107,8 @@ class Stream:
         """Feed what has arrived, or the end of the stream."""
         try:
             data = self._socket.recv(PIECE_SIZE_BYTES_MAX)
+            if not data and self._send_error is not None:
+                raise self._send_error
         except BlockingIOError:
             return
         except OSError as error:
@@ -122,8 +125,10 @@ class Stream:
                 self.outbox.advance(self._socket.send(self.outbox.peek()))
         except BlockingIOError:
             pass
-        except OSError:
-            self.outbox.clear()  # Reading returns what has arrived, and then the error.
+        except OSError as error:
+            # Data that arrived before is still read. A socket raises its error only once, so keep it.
+            self.outbox.clear()
+            self._send_error = error
 
     def set_paused(self, is_paused: bool) -> None:
         """Stop reading, or resume it."""

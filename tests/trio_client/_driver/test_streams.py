@@ -12,6 +12,7 @@ from trio.testing import MockClock, memory_stream_pair
 
 from tests.trio_client._driver.stream_events import OPENED, Ears
 from tests.trio_client.doubles import STREAM, HalfDeafStream, connector_that_raises, connector_to
+from triclinium._driver.plain_stream import PlainStream
 from triclinium._driver.streams import LAST_WORDS_SECONDS, new_nonce
 from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamLost
 
@@ -112,6 +113,48 @@ async def test_a_peer_that_closed_before_the_first_read(monkeypatch: pytest.Monk
     assert StreamLost(STREAM, LossCause.END_OF_STREAM, "", 0) == ears.events[-1]
 
 
+@pytest.mark.native
+async def test_bytes_sent_while_a_stream_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If bytes are sent between the end of a stream and the report, the report has the cause of the end."""
+    ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
+    ears = Ears(connector_to(ours))
+
+    async def send_and_close(stream: trio.SocketStream) -> None:
+        ears.stream.send(b"late")
+        stream.socket.close()
+        await trio.lowlevel.checkpoint()
+
+    await theirs.aclose()
+    monkeypatch.setattr(trio.SocketStream, "aclose", send_and_close)
+    await ears.stream.run()
+
+    assert StreamLost(STREAM, LossCause.END_OF_STREAM, "", 0) == ears.events[-1]
+
+
+@pytest.mark.native
+async def test_a_temporary_error_is_no_loss() -> None:
+    """If the system has no memory for a direct write, the writer sends the bytes; a later end has its own cause."""
+
+    def refuse(data: bytes) -> int:
+        raise OSError(errno.ENOBUFS, "No buffer space available")
+
+    ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
+    ears = Ears(connector_to(ours))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        direct = ears.stream._direct
+        assert isinstance(direct, PlainStream)
+        direct.send_now = refuse
+        ears.stream.send(b"request")
+        received = await theirs.receive_some()
+        await theirs.aclose()
+
+    assert b"request" == received
+    assert StreamLost(STREAM, LossCause.END_OF_STREAM, "", 7) == ears.events[-1]
+
+
 async def test_queued_bytes_are_joined_into_one_write() -> None:
     """Bytes that are queued before the writer runs are joined for one ``send_all``, in order."""
     stream = HalfDeafStream(receive_some=never)
@@ -171,6 +214,27 @@ async def test_responses_before_a_failed_write_are_read() -> None:
         BytesReceived(STREAM, b"an answer"),
         StreamLost(STREAM, LossCause.RESET, "broken pipe", 5),
     ] == ears.events
+
+
+async def test_an_end_during_a_failing_write() -> None:
+    """If the reader gets the end of the stream while a write fails, the loss reports the cause of the failed write."""
+    writing = trio.Event()
+
+    async def receive() -> bytes:
+        await writing.wait()
+        return b""
+
+    async def fail(data: bytes) -> None:
+        writing.set()
+        with trio.CancelScope(shield=True):
+            await trio.testing.wait_all_tasks_blocked()
+        raise trio.BrokenResourceError from ConnectionResetError(104, "reset by peer")
+
+    ears = Ears(connector_to(HalfDeafStream(send_all=fail, receive_some=receive)))
+    ears.stream.send(b"12345")
+    await ears.stream.run()
+
+    assert [OPENED, StreamLost(STREAM, LossCause.RESET, "reset by peer", 5)] == ears.events
 
 
 async def test_reading_after_a_failed_write_is_bounded(autojump_clock: MockClock) -> None:

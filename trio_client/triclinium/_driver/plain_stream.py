@@ -24,7 +24,7 @@ class PlainStream:
         self.send_now: Callable[[bytes], int] = bare.send
 
     def is_readable(self) -> bool:
-        """Return whether the socket has something to read."""
+        """Return whether the socket has something to read, as the function ``is_readable`` does."""
         return is_readable(self._socket)
 
     async def receive_some(self) -> bytes:
@@ -41,12 +41,13 @@ class PlainStream:
 
 
 def is_readable(bare: socket.socket) -> bool:
-    """Return whether a non-blocking socket has bytes, the end of the stream or an error to read."""
+    """Return whether a non-blocking socket has bytes or the end of the stream to read.
+
+    Raises:
+        OSError: the connection is lost. The socket raises this error only once.
+    """
     try:
         bare.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
         return False
-    except OSError:
-        # The reader then gets the error or the end of the stream, and reports it.
-        pass
     return True

@@ -96,17 +96,15 @@ class Stream:
         """
         direct, outbox, sent = self._direct, self.outbox, 0
         # While the writer is inside send_all, other data must not overtake the writer's data.
-        if (
-            direct is not None
-            and not outbox.size
-            and not self._is_writing
-            and not (unless_readable and (self._is_held or direct.is_readable()))
-        ):
+        if direct is not None and not outbox.size and not self._is_writing:
             try:
-                sent = direct.send_now(data)
-            except OSError:
-                # The writer gets an error too, and reports it.
-                pass
+                if not (unless_readable and (self._is_held or direct.is_readable())):
+                    sent = direct.send_now(data)
+            except BlockingIOError:
+                pass  # The writer waits until the system accepts more.
+            except OSError as error:
+                # A socket raises its error only once, so reading may return the end of the stream instead.
+                self._write_loss = loss_of(error)
             outbox.handed_over += sent
         if sent < len(data):
             # After a part of ``data`` was written, the rest must follow without a check.
@@ -158,6 +156,8 @@ class Stream:
                     nursery.start_soon(self._write, connected.stream)
                     loss = await self._read(connected.stream)
                     nursery.cancel_scope.cancel()
+            # Data that is sent from here on meets a closed socket, whose error is not the cause of the loss.
+            loss = self._write_loss or loss
         finally:
             await _close(connected.stream)
         return loss
@@ -181,7 +181,7 @@ class Stream:
                         await self._idle_reader.park()
             except LOSSES as error:
                 loss = loss_of(error)
-        return self._write_loss or loss
+        return loss
 
     @trio.lowlevel.enable_ki_protection
     async def _write(self, stream: trio.abc.SendStream) -> None:
@@ -204,10 +204,12 @@ class Stream:
                 # Decision C24: all data of a send_all counts as handed over from the beginning of the call.
                 data = outbox.take()
                 await stream.send_all(data)
+                # If the system refused to send this data directly, the reason was temporary, such as ENOBUFS.
+                self._write_loss = None
                 # The data may be large, and this frame would keep it alive until the next data arrives.
                 del data
         except LOSSES as error:
-            self._write_loss = loss_of(error)
+            self._write_loss = self._write_loss or loss_of(error)
             self._reading.deadline = trio.current_time() + LAST_WORDS_SECONDS
 
 

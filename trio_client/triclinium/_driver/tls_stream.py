@@ -78,7 +78,11 @@ class TlsStream(trio.abc.Stream):
         return bool(self._unsent)
 
     def is_readable(self) -> bool:
-        """Return whether a record or its rest, bytes in the socket, the end of the stream or an error can be read."""
+        """Return whether a record or its rest, bytes in the socket, or the end of the stream can be read.
+
+        Raises:
+            OSError: the connection is lost. The socket raises this error only once.
+        """
         return bool(self._is_partly_read or self._record_size or self._end) or is_readable(self._socket)
 
     def version(self) -> str | None:
@@ -278,7 +282,8 @@ class TlsStream(trio.abc.Stream):
             self._end = error
             return
         if not data:
-            self._end = ssl.SSLEOFError()
+            # A socket raises its error only once: sending may have received it.
+            self._end = self._send_error or ssl.SSLEOFError()
         self._received, self._start = self._received[self._start :] + data, 0
         self._record_size = size_of_record(self._received, 0)
 
