@@ -27,6 +27,7 @@ from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.kv.pool.connections import Connections
 from triclinium_core.runtime.kv.pool.keepalive import KeepAlive
 from triclinium_core.runtime.toolkit import Toolkit
+from triclinium_core.shown import one_line
 from triclinium_core.work import CONFIG_BYTES_PER_UNIT
 
 _CONFIG_PROBLEMS: Mapping[FailureKind, str] = {
@@ -84,7 +85,8 @@ class ConfigFollower:
             return BootstrapFailure.of_fault(fault)
         if connection.bucket is not None and config.name != connection.bucket:
             # The vbuckets in the config of another bucket do not locate the documents of this bucket.
-            return self._refuse_config(connection, f"it is not for bucket {connection.bucket!r}")
+            found = "the cluster" if config.name is None else f"bucket {one_line(config.name)!r}"
+            return self._refuse_config(connection, f"it is for {found}, not for bucket {connection.bucket!r}")
         if self._connections.seeds.names(connection.address):
             self._configs.compare(connection.bucket, config, now, spacing=self._keep_alive.config_spacing)
         if self._configs.is_lost(connection.bucket):

@@ -12,6 +12,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.destinations import vbucket_of
+from triclinium_core.shown import SERVER_TEXT_MAX
 from triclinium_core.testing.fakes.faults import status
 
 
@@ -63,6 +64,23 @@ def test_useless_config(document: bytes) -> None:
     assert before + 1 == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
     assert "sent an invalid cluster config" in simulation.log[-1]
     assert [] == simulation.closings()
+
+
+@rows(
+    ("name", "found"),
+    [
+        ("other", "bucket 'other'"),
+        ("n" * 1000, f"bucket '{'n' * (SERVER_TEXT_MAX - 3)}...'"),
+        ("other\n", "bucket 'other'"),
+        (None, "the cluster"),
+    ],
+)
+def test_a_config_of_another_bucket(name: str | None, found: str) -> None:
+    """The report on a config of another bucket or of the cluster names both, on one line of limited length."""
+    simulation = ready()
+    offer(simulation, config(9, name=name))
+
+    assert simulation.log[-1].endswith(f"sent an invalid cluster config: it is for {found}, not for bucket 'travel'")
 
 
 def test_a_requested_config() -> None:
