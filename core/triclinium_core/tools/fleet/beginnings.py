@@ -38,8 +38,8 @@ class Beginnings:
         match arrivals:
             case EvenArrivals():
                 found = self._even()
-            case PoissonArrivals(at_once=at_once):
-                found = self._poisson(at_once=at_once)
+            case PoissonArrivals():
+                found = self._poisson()
             case ClosedLoop():
                 found = ((0.0, client) for client in range(self._fleet.clients))
             case _:
@@ -58,11 +58,10 @@ class Beginnings:
             periods += 1
             start = periods * period
 
-    def _poisson(self, *, at_once: bool) -> Iterator[tuple[float, int]]:
+    def _poisson(self) -> Iterator[tuple[float, int]]:
         # Many independent clients are equivalent to one stream in which each operation belongs to a random client.
         clock, clients, draw, log = self._clock, self._fleet.clients, self._rng.random, math.log
-        if at_once:
-            yield from ((0.0, client) for client in range(clients))
+        yield from ((0.0, client) for client in range(self._fleet.at_once))
         gap = 1.0 / self._fleet.demand
         now = 0.0
         while True:

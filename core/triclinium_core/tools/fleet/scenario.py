@@ -17,6 +17,7 @@ from triclinium_core.tools.fleet.demand import (
     Arrivals,
     ClosedLoop,
     EvenArrivals,
+    PoissonArrivals,
     Steady,
     Trend,
     demanded,
@@ -98,11 +99,16 @@ class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Number of operations that begin per second at the usual demand."""
         return self.clients / self.period
 
+    @property
+    def at_once(self) -> int:
+        """Number of operations that begin at 0 in addition to the usual demand."""
+        return self.clients if self.arrivals == PoissonArrivals(at_once=True) else 0
+
     def operations(self, duration: float) -> float:
-        """Return the mean number of operations in ``duration``, without ``at_once``; in a closed loop, the maximum."""
+        """Return the mean number of operations in ``duration``; in a closed loop, the maximum."""
         if isinstance(self.arrivals, ClosedLoop):
             return float(self.clients * self.arrivals.operations)
-        return self.demand * demanded(self.trend, duration)
+        return self.at_once + self.demand * demanded(self.trend, duration)
 
 
 @unique
@@ -237,7 +243,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             )
         operations = self.fleet.operations(self.duration)
         # Only operations that begin within one timeout can be in flight together. The estimate ignores a trend.
-        waiting = min(self.fleet.demand * self.fleet.timeout, operations)
+        waiting = min(self.fleet.at_once + self.fleet.demand * self.fleet.timeout, operations)
         for parameter, value, name, most, next_step in (
             ("duration", operations, "operations", OPERATIONS_MAX, "simulate fewer clients, or less time"),
             ("timeout", waiting, "operations in flight", WAITING_MAX, "shorten the timeout"),

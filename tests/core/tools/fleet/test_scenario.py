@@ -17,6 +17,11 @@ from triclinium_core.tools.fleet.times import ExponentialTime, FixedTime, Normal
 SERVICE = SimulatedService(capacity=10.0)
 
 
+def burst(timeout: float = 2.5) -> Fleet:
+    """Return a million clients, each of which also begins an operation at 0."""
+    return Fleet(clients=1_000_000, timeout=timeout, arrivals=PoissonArrivals(at_once=True))
+
+
 @rows(
     ("build", "parameter", "said"),
     [
@@ -72,6 +77,8 @@ SERVICE = SimulatedService(capacity=10.0)
         (lambda: Scenario(fleet=Fleet(), service=SERVICE, outage=Outage(1.0, 61.0)), "outage", "61 s.*60 s"),
         (lambda: Scenario(fleet=Fleet(clients=1_000_000, period=1.0), service=SERVICE), "duration", "60,000,000"),
         (lambda: Scenario(fleet=Fleet(clients=1_000_000, timeout=22.0), service=SERVICE), "timeout", "2,200,000"),
+        (lambda: Scenario(fleet=burst(), service=SERVICE, duration=195.0), "duration", "20,500,000"),
+        (lambda: Scenario(fleet=burst(timeout=12.0), service=SERVICE), "timeout", "2,200,000"),
     ],
 )
 def test_invalid_value_is_refused(build: Callable[[], object], parameter: str, said: str) -> None:
