@@ -10,10 +10,11 @@ import pytest
 import trio
 import trio.testing
 
-from docs.howto.examples.cache_aside import LOADS_AT_ONCE, SECONDS_TO_LOAD, Cache, Entry, State
-from triclinium import Collection
+from docs.howto.examples.cache_aside import LOADS_AT_ONCE, SECONDS_TO_LOAD, TIMEOUTS, Cache, Entry, State
+from triclinium import CircuitBreakerOptions, Cluster, Collection
 from triclinium.errors import DocumentNotFoundException
-from triclinium.testing import FakeCluster, Opcode, drop_response, open_fake_cluster
+from triclinium.testing import FakeCluster, Opcode, drop_response, open_fake_cluster, status
+from triclinium_core.retry.couchbase import BreakerState, Status
 
 pytestmark = pytest.mark.native
 
@@ -48,6 +49,7 @@ class Setup(NamedTuple):
     """A cache, its source, and its cluster."""
 
     fake: FakeCluster
+    cluster: Cluster
     documents: Collection
     cache: Cache
     source: Source
@@ -57,9 +59,9 @@ class Setup(NamedTuple):
 async def cached() -> AsyncIterator[Setup]:
     """Open a cache for a block."""
     source = Source()
-    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+    async with open_fake_cluster() as fake, fake.open_client(timeouts=TIMEOUTS) as cluster:
         documents = cluster.bucket("default").default_collection()
-        yield Setup(fake, documents, Cache(documents, source.load), source)
+        yield Setup(fake, cluster, documents, Cache(documents, source.load), source)
 
 
 async def test_a_crashed_load_is_repeated(autojump_clock: trio.testing.MockClock) -> None:
@@ -90,6 +92,31 @@ async def test_a_failure_of_the_source_ends_the_claim(autojump_clock: trio.testi
                 nursery.start_soon(get)
 
     assert ["failed", "load 2"] == results
+
+
+async def test_a_failed_replace_ends_the_claim(autojump_clock: trio.testing.MockClock) -> None:
+    """If the value cannot be stored, the call returns it, and the next call loads before the claim would expire."""
+    async with cached() as setup:
+        setup.fake.node.faults.next(Opcode.REPLACE, status(Status.TOO_BIG))
+        values = [await setup.cache.get("key")]
+        with trio.fail_after(SECONDS_TO_LOAD):
+            values.append(await setup.cache.get("key"))
+
+    assert ["load 1", "load 2"] == values
+
+
+async def test_a_silent_node_opens_its_breaker(autojump_clock: trio.testing.MockClock) -> None:
+    """If a node stops answering reads, the values come from the source, and the node's circuit breaker opens."""
+    async with cached() as setup:
+        setup.source.seconds = 0.0
+        await setup.cache.get("key")
+        setup.fake.node.faults.always(Opcode.GET, drop_response())
+        count = CircuitBreakerOptions().volume_threshold
+        values = [await setup.cache.get("key") for _ in range(count)]
+        breakers = [each.circuit_breaker for each in setup.cluster.statistics().connections]
+
+    assert [f"load {number}" for number in range(2, count + 2)] == values
+    assert BreakerState.OPEN in [breaker.state for breaker in breakers if breaker is not None]
 
 
 async def test_a_late_value_replaces_nothing(autojump_clock: trio.testing.MockClock) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from functools import partial
 
 import msgspec
 import trio
 import trio.testing
 
-import triclinium
-from triclinium import Cas, Collection
+from triclinium import Cas, Collection, TimeoutOptions
 from triclinium.errors import CouchbaseException, DocumentExistsException, DocumentNotFoundException
 from triclinium.testing import open_fake_cluster
 
@@ -21,8 +19,8 @@ SECONDS_PRESENT, SECONDS_ABSENT = 60.0, 5.0
 SECONDS_TO_LOAD = 3.0
 """Expiry of a claim. If its owner crashes, another task loads the value after this time."""
 SECONDS_TO_POLL = 0.02
-SECONDS_FOR_THE_CLUSTER = 0.25
-"""Limit of one access to the cluster. After it, the value comes from the source."""
+TIMEOUTS = TimeoutOptions(kv=0.25)
+"""Limits of the client of a cache. After a timeout, the value comes from the source."""
 LOADS_AT_ONCE = 4
 """Maximum number of concurrent loads in one process, which protects the source while the cluster fails."""
 
@@ -56,8 +54,7 @@ class Cache:
         """Return a value, from the cluster if possible; None if the source has none."""
         while True:
             try:
-                with triclinium.fail_after(SECONDS_FOR_THE_CLUSTER):
-                    found = await self._read_or_claim(key)
+                found = await self._read_or_claim(key)
             except CouchbaseException as error:
                 logger.info("%s is read from the source: %s", key, error)
                 return await self._load(key)
@@ -91,21 +88,24 @@ class Cache:
         try:
             value = await self._load(key)
         except Exception:
-            await self._tolerate(partial(self._documents.remove, key, cas=claim))
+            await self._release(key, claim)
             raise
         entry = Entry(State.ABSENT) if value is None else Entry(State.PRESENT, value)
         expiry = SECONDS_ABSENT if value is None else SECONDS_PRESENT
-        # With this CAS, the write fails if the claim has expired, or was invalidated in the meantime.
-        await self._tolerate(partial(self._documents.replace, key, entry, cas=claim, expiry=expiry))
+        try:
+            # With this CAS, the write fails if the claim has expired, or was invalidated in the meantime.
+            await self._documents.replace(key, entry, cas=claim, expiry=expiry)
+        except CouchbaseException as error:
+            logger.info("%s is not stored: %s", key, error)
+            await self._release(key, claim)
         return value
 
-    async def _tolerate(self, write: Callable[[], Awaitable[object]]) -> None:
-        """Write to the cluster. A failure costs a later load, but not this call."""
+    async def _release(self, key: str, claim: Cas) -> None:
+        """Remove the claim if it still exists, so that another task can claim the key."""
         try:
-            with triclinium.fail_after(SECONDS_FOR_THE_CLUSTER):
-                await write()
+            await self._documents.remove(key, cas=claim)
         except CouchbaseException as error:
-            logger.info("not stored: %s", error)
+            logger.info("the claim of %s is not released: %s", key, error)
 
     async def _load(self, key: str) -> str | None:
         async with self._loads:
@@ -148,7 +148,11 @@ async def read_often(caches: list[Cache], key: str) -> set[str | None]:
 async def main() -> None:
     """Use two clients, as two processes would."""
     books = Books()
-    async with open_fake_cluster() as fake, fake.open_client(seed=1) as first, fake.open_client(seed=2) as second:
+    async with (
+        open_fake_cluster() as fake,
+        fake.open_client(seed=1, timeouts=TIMEOUTS) as first,
+        fake.open_client(seed=2, timeouts=TIMEOUTS) as second,
+    ):
         caches = [Cache(client.bucket("default").default_collection(), books.load) for client in (first, second)]
         print("100 readers:", await read_often(caches, "b1"), "queries:", books.counted())
         print("a missing book:", await read_often(caches, "b2"), "queries:", books.counted())
