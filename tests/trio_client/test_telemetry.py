@@ -63,6 +63,20 @@ async def test_attributes_of_a_document_operation(autojump_clock: MockClock) -> 
     assert "db.client.operation.duration" == name
 
 
+async def test_durability_of_encoded_writes(autojump_clock: MockClock) -> None:
+    """The span of a write whose value is encoded has the durability of the write."""
+    majority = DurabilityLevel.MAJORITY
+    async with open_recorded() as (pair, tracer, _):
+        await pair.people.insert("ada", {}, durability=majority)
+        await pair.people.upsert("ada", {}, durability=majority)
+        await pair.people.replace("ada", {}, durability=majority)
+        await pair.people.mutate_in("ada", [MutateInSpec.upsert("n", 1)], durability=majority)
+
+    assert [(name, "majority") for name in ("insert", "upsert", "replace", "mutate_in")] == [
+        (span.name, span.attributes["couchbase.durability"]) for span in tracer.roots
+    ]
+
+
 async def test_every_document_operation_has_a_span(autojump_clock: MockClock) -> None:
     """Every operation has a span with one attempt, after any encoding of its value; no attribute has key or value."""
     async with open_recorded() as (pair, tracer, meter):

@@ -17,11 +17,12 @@ from tests.public_names import PUBLIC
 from tests.trio_client.pair import Never, open_pair
 from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingMeter, RecordingTracer, current_span
 from tests.trio_client.telemetry_tables import STATEMENT, assert_as_in_the_tables, open_recorded
-from triclinium import open_cluster
-from triclinium.errors import CouchbaseException, InvalidArgumentException
+from triclinium import Cas, EncodedValue, JsonTranscoder, open_cluster
+from triclinium.errors import CouchbaseException, EncodingFailureException, InvalidArgumentException
 from triclinium.scans import PrefixScan
 from triclinium.search import MatchAllQuery
-from triclinium.telemetry import LoggingMeter, RequestSpan, ValueRecorder
+from triclinium.subdocument import MutateInSpec
+from triclinium.telemetry import LoggingMeter, OrphanReporter, RequestSpan, ValueRecorder
 from triclinium.testing import FakeAnswer, Opcode, drop_response, temporary_failure
 from triclinium_core.telemetry.span_names import DISPATCH
 
@@ -163,12 +164,49 @@ async def test_spans_without_methods(autojump_clock: MockClock, caplog: pytest.L
 
 
 async def test_wrong_arguments_make_no_span(autojump_clock: MockClock) -> None:
-    """A call with wrong arguments starts no span and records no duration."""
-    async with open_recorded() as (pair, tracer, meter):
-        with pytest.raises(InvalidArgumentException):
-            await pair.people.get("")
+    """A call with wrong arguments starts no span and records no duration, and encodes no value."""
+    values: list[object] = []
 
-    assert ([], []) == (tracer.spans, meter.values)
+    class Recording(JsonTranscoder):
+        def encode(self, value: object) -> EncodedValue:
+            values.append(value)
+            return super().encode(value)
+
+    coder, change = Recording(), MutateInSpec.upsert("n", 1)
+    async with open_recorded() as (pair, tracer, meter):
+        people = pair.people
+        for call in (
+            people.get(""),
+            people.insert("ada", 1, expiry=-1, transcoder=coder),
+            people.upsert(3, 1, transcoder=coder),  # type: ignore[arg-type]  # the wrong argument
+            people.replace("ada", 1, cas=Cas(-1), transcoder=coder),
+            people.mutate_in("ada", [change], cas=Cas(-1), transcoder=coder),
+            people.mutate_in("ada", [change, MutateInSpec.remove(""), change], transcoder=coder),
+        ):
+            with pytest.raises(InvalidArgumentException):
+                await call
+
+    assert ([], [], []) == (tracer.spans, meter.values, values)
+
+
+@pytest.mark.parametrize("tracer", [None, RecordingTracer()])
+@pytest.mark.parametrize("orphans", [None, OrphanReporter()])
+async def test_arguments_take_precedence_over_values(
+    tracer: RecordingTracer | None, orphans: OrphanReporter | None, autojump_clock: MockClock
+) -> None:
+    """If an argument is invalid and the value cannot be encoded, the error is the same with and without telemetry."""
+    async with open_pair(tracer=tracer, orphans=orphans) as pair:
+        people, value = pair.people, object()
+        for call in (
+            people.insert("", value),
+            people.upsert("", value),
+            people.replace("ada", value, cas=Cas(-1)),
+            people.mutate_in("ada", [MutateInSpec.upsert("n", value), MutateInSpec.remove("")]),
+        ):
+            with pytest.raises(InvalidArgumentException):
+                await call
+        with pytest.raises(EncodingFailureException):
+            await people.upsert("ada", value)
 
 
 def _calls() -> Iterator[tuple[str, inspect.Signature]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from triclinium_core.kv.operation.document_operations import DocumentOperation, Keyspace, Mutation, Operation
+from triclinium_core.kv.operation.document_operations import DocumentOperation, Mutation, Operation
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.scan.scan_requests import VBucketOperation
@@ -46,23 +46,6 @@ def attributes_of(submission: Asked) -> Mapping[str, AttributeValue]:
     else:
         # An inquiry may concern several services, so it has no attribute for a service.
         known = {NAMESPACE: submission.bucket}
-    return {key: value for key, value in known.items() if value is not None}
-
-
-def attributes_of_mutation(keyspace: Keyspace, durability: object) -> Mapping[str, AttributeValue]:
-    """Return the attributes of the outer span of a mutation whose value is not encoded yet.
-
-    Args:
-        durability: the caller's argument, which is not validated yet.
-    """
-    level = DURABILITY_NAMES[durability] if isinstance(durability, DurabilityLevel) else None
-    known = {
-        SERVICE: str(Service.KV),
-        NAMESPACE: keyspace.bucket,
-        SCOPE_NAME: keyspace.scope,
-        COLLECTION_NAME: keyspace.collection,
-        DURABILITY: level,
-    }
     return {key: value for key, value in known.items() if value is not None}
 
 

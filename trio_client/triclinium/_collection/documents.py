@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
@@ -296,7 +297,9 @@ class DocumentOperations(CollectionBase):
         durability: DurabilityLevel,
         transcoder: Transcoder | None,
     ) -> Insert:
-        document, seconds = self._encoded(Insert, durability, value, transcoder)
+        document, seconds = self._encoded(
+            value, transcoder, lambda: Insert(self._keyspace, key, b"", 0, expiry_field(expiry), durability=durability)
+        )
         return Insert(
             self._keyspace,
             key,
@@ -317,7 +320,11 @@ class DocumentOperations(CollectionBase):
         durability: DurabilityLevel,
         transcoder: Transcoder | None,
     ) -> Upsert:
-        document, seconds = self._encoded(Upsert, durability, value, transcoder)
+        document, seconds = self._encoded(
+            value,
+            transcoder,
+            lambda: Upsert(self._keyspace, key, b"", 0, expiry_field(expiry), preserve_expiry, durability=durability),
+        )
         return Upsert(
             self._keyspace,
             key,
@@ -341,7 +348,13 @@ class DocumentOperations(CollectionBase):
         cas: Cas = ANY_CAS,
     ) -> Replace:
         check_kept_expiry(expiry, preserve_expiry=preserve_expiry)
-        document, seconds = self._encoded(Replace, durability, value, transcoder)
+        document, seconds = self._encoded(
+            value,
+            transcoder,
+            lambda: Replace(
+                self._keyspace, key, b"", 0, expiry_field(expiry), preserve_expiry, cas, durability=durability
+            ),
+        )
         return Replace(
             self._keyspace,
             key,
@@ -358,11 +371,10 @@ class DocumentOperations(CollectionBase):
         return Touch(self._keyspace, key, expiry_field(expiry))
 
     def _encoded(
-        self, kind: type[Store], durability: DurabilityLevel, value: object, transcoder: Transcoder | None
+        self, value: object, transcoder: Transcoder | None, without_payload: Callable[[], Store]
     ) -> tuple[EncodedValue, float]:
         """Return the encoded value, and the seconds that encoding took, or 0 if they are not measured."""
-        encode = transcoder_or_json(transcoder).encode
-        document, seconds = encoded(self._driver, kind, encode, value, keyspace=self._keyspace, durability=durability)
+        document, seconds = encoded(self._driver, transcoder_or_json(transcoder).encode, value, without_payload)
         if type(document) is not EncodedValue:
             check_type(document, "transcoder.encode(value)", EncodedValue)
         return document, seconds

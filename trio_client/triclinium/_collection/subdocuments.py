@@ -104,30 +104,29 @@ class SubdocumentOperations(CollectionBase):
                     parameter="expiry",
                 )
             coder = transcoder_or_json(transcoder)
-            mutations, seconds = encoded(
-                self._driver,
+            make = partial(
                 MutateIn,
-                partial(_encode, coder),
-                checked,
-                keyspace=self._keyspace,
-                durability=durability,
-            )
-            return MutateIn(
                 self._keyspace,
                 key,
-                mutations,
-                cas,
-                expiry_field(expiry),
-                keeps,
-                store_semantics,
-                access_deleted,
+                cas=cas,
+                expiry=expiry_field(expiry),
+                preserve_expiry=keeps,
+                store_semantics=store_semantics,
+                access_deleted=access_deleted,
                 transcoder=coder,
                 durability=durability,
-                encode_seconds=seconds,
             )
+            mutations, seconds = encoded(
+                self._driver, partial(_encode, coder), checked, lambda: make(specs=_without_values(checked))
+            )
+            return make(specs=mutations, encode_seconds=seconds)
 
         return await self._driver.perform(MutateInResult, operation, retry_strategy, parent_span)
 
 
 def _encode(transcoder: Transcoder, specs: Sequence[MutateInSpec]) -> tuple[EncodedMutation, ...]:
     return tuple(spec.encode(transcoder) for spec in specs)
+
+
+def _without_values(specs: Sequence[MutateInSpec]) -> tuple[EncodedMutation, ...]:
+    return tuple(EncodedMutation(spec.opcode, spec.flags, spec.path) for spec in specs)

@@ -80,32 +80,19 @@ class CallSpans:
         return self.span if is_span(self.span) else None
 
     def begin(self, name: str, attributes: Mapping[str, AttributeValue]) -> None:
-        """Begin the outer span with the attributes of the call. If encoding has begun it, add the missing attributes.
+        """Begin the outer span with the attributes of the call, unless the encoding of its payload has begun it.
 
         Args:
             name: identifier of the call in the RFC.
         """
-        if self._began_at is None:
-            self._began_at = trio.current_time()
-            labels = self._telemetry.cluster_labels()
-            self._awaits_labels = labels is NO_LABELS
-            self._common = {SYSTEM_NAME: COUCHBASE, **labels}
-            self._attributes = {**self._common, OPERATION_NAME: name, **attributes}
-            self.span = self._telemetry.begin_span(name, self._parent, self._attributes)
+        if self._began_at is not None:
             return
-        new = {key: value for key, value in attributes.items() if key not in self._attributes}
-        self._attributes = {**self._attributes, **new}
-        self._telemetry.set_attributes(self.span, new)
-
-    def encode(self, name: str, attributes: Mapping[str, AttributeValue], function: Callable[[V], T], value: V) -> T:
-        """Return the result of ``function``, and begin the outer span and a span for the encoding.
-
-        Args:
-            name: identifier of the operation that the value is for.
-            attributes: attributes of the operation, which does not exist yet.
-        """
-        self.begin(name, attributes)
-        return self.encode_payload(lambda: function(value))
+        self._began_at = trio.current_time()
+        labels = self._telemetry.cluster_labels()
+        self._awaits_labels = labels is NO_LABELS
+        self._common = {SYSTEM_NAME: COUCHBASE, **labels}
+        self._attributes = {**self._common, OPERATION_NAME: name, **attributes}
+        self.span = self._telemetry.begin_span(name, self._parent, self._attributes)
 
     def encode_payload(self, encode: Callable[[], T]) -> T:
         """Return the result of ``encode`` for a call that has begun, inside a span for the encoding."""
