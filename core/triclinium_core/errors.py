@@ -146,7 +146,12 @@ class InvalidArgumentException(CouchbaseException, ArgumentError):
 
 
 class ServiceNotAvailableException(CouchbaseException):
-    """The cluster does not run the service that the request needs (RFC 0058, 4)."""
+    """The cluster does not run the service that the request needs (RFC 0058, 4).
+
+    The client never raises it: SDK-RFC 0049 has the retry reason SERVICE_NOT_AVAILABLE for such a request, because a
+    node may get the service. The request raises TimeoutException at its deadline, or RequestCanceledException if the
+    strategy refuses the retry (decision C32).
+    """
 
 
 class InternalServerFailureException(CouchbaseException):
@@ -390,7 +395,11 @@ class ViewNotFoundException(CouchbaseException):
 
 
 class DesignDocumentNotFoundException(CouchbaseException):
-    """The design document does not exist (RFC 0058, 502)."""
+    """The design document does not exist (RFC 0058, 502).
+
+    The client never raises it: the RFC reserves it for the management of views, which the client does not have. A query
+    of a view in a missing design document raises ViewNotFoundException.
+    """
 
 
 class CollectionExistsException(CouchbaseException):
@@ -414,7 +423,10 @@ class BucketExistsException(CouchbaseException):
 
 
 class UserExistsException(CouchbaseException):
-    """The user exists already (RFC 0058, 606)."""
+    """The user exists already (RFC 0058, 606).
+
+    The client never raises it: ``upsert_user`` creates or replaces a user.
+    """
 
 
 class BucketNotFlushableException(CouchbaseException):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from pathlib import Path
+
 import triclinium.errors
 import triclinium_core.errors
+from triclinium_core.errors import CouchbaseException
 
 
 def test_the_module_exports_every_exception() -> None:
@@ -32,3 +37,21 @@ def test_exceptions_are_those_of_the_core() -> None:
     assert [] == [
         name for name in names if getattr(triclinium_core.errors, name) is not getattr(triclinium.errors, name)
     ]
+
+
+def test_exceptions_that_are_never_raised() -> None:
+    """The docstring of an exception says that the client never raises it if and only if no other module names it."""
+    modules = [Path(inspect.getfile(module)) for module in (triclinium.errors, triclinium_core.errors)]
+    code = "".join(
+        path.read_text() for module in modules for path in module.parent.rglob("*.py") if path not in modules
+    )
+    named = set(re.findall(r"\w+(?:Exception|Error)\b", code))
+    kinds = [
+        kind
+        for kind in vars(triclinium_core.errors).values()
+        if isinstance(kind, type) and issubclass(kind, CouchbaseException)
+    ]
+
+    assert {kind for kind in kinds if kind.__name__ not in named} == {
+        kind for kind in kinds if "The client never raises it" in (kind.__doc__ or "")
+    }

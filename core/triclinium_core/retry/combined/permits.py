@@ -31,7 +31,6 @@ ERRORS_OF_UNWELL_SERVICES: tuple[type[errors.CouchbaseException], ...] = (
     errors.TimeoutException,
     errors.InternalServerFailureException,
     errors.TemporaryFailureException,
-    errors.ServiceNotAvailableException,
     errors.RateLimitedException,
     errors.QuotaLimitedException,
     errors.JobQueueFullException,
