@@ -115,8 +115,9 @@ def drop_response() -> Fault:
 def delay(seconds: Duration) -> Fault:
     """Apply the command immediately and send the reply ``seconds`` later.
 
-    Without unordered execution, later replies on that connection wait behind it, as on a real node. Finds a client that
-    matches replies by their order, or takes a late reply to an abandoned request as the reply to another request.
+    Without unordered execution, later replies on that connection wait behind it, as on a real node; with it, only those
+    to commands that may not be reordered, such as HELLO, and to the commands after these. Finds a client that matches
+    replies by their order, or takes a late reply to an abandoned request as the reply to another request.
 
     Raises:
         InvalidArgumentException: ``seconds`` is not a duration, or is out of range.

@@ -2,7 +2,8 @@
 
 Without such a cause, an operation may fail only with an error in ``ANSWERS``.
 
-A node is *out of order* while it is dead, cut off, slow, or uses an old map. A stream is *suspect* once a fault struck
+A node is *out of order* while it is dead, cut off, slow, uses an old map, or completes the commands of a client in
+order, so that a delayed command or a pending durable write delays others. A stream is *suspect* once a fault struck
 it, its bytes were withheld, or its node was out of order: the client may close the stream. A stream is *stuck* while
 the delivered bytes end within a frame: the client waits for the rest, or closes the stream later.
 """
@@ -221,7 +222,8 @@ class Excuses:
 
     def _is_wrong(self, node: FakeNode) -> bool:
         is_stale = node.config_version != self._nodes.map.version
-        return not node.is_alive or node.network.cuts_some or node.network.slowness > 0 or is_stale
+        is_slow = node.network.slowness > 0 or node.holds_clients_up
+        return not node.is_alive or node.network.cuts_some or is_slow or is_stale
 
 
 def _is_of_one_operation(fault: CommandFault) -> bool:

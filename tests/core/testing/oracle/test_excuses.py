@@ -8,6 +8,7 @@ import pytest
 
 from tests.core.testing.asked import at, get
 from tests.core.testing.books import STREAM, is_suspect, logged
+from tests.core.testing.node_client import ready_client
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_response
@@ -151,6 +152,22 @@ def test_out_of_order(
 
     assert [(set(), False), ({1}, True), ({1}, False)] == [before, while_it_lasts, afterwards]
     assert set() == excuses.look()
+
+
+def test_node_that_delays_commands_behind_others(nodes: FakeNodes, excuses: Excuses) -> None:
+    """A delayed read excuses no other operation, unless a command behind it must be completed in order."""
+    client = ready_client(nodes[0])
+    nodes[0].faults.next(Opcode.GET, faults.delay(3.0))
+    client.send(client.encode_of(Opcode.GET, "ada"))
+    alone = excuses.look()
+    client.send(client.encode(Opcode.NOOP))
+    behind = excuses.look()
+    client.wait(3.0)
+    at_its_end = excuses.look()
+    client.wait(3.1)
+    excuses.look()
+
+    assert (set(), {0}, {0}, set()) == (alone, behind, at_its_end, excuses.look())
 
 
 def test_nodes_that_a_client_may_contact(nodes: FakeNodes, excuses: Excuses) -> None:

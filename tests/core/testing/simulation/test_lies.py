@@ -86,7 +86,7 @@ class Stale(SeldomLiar):
 class Silent(SeldomLiar):
     """A node that sometimes does not answer, without a fault."""
 
-    def _take_up(self, connection: ClientConnection, frame: Frame) -> Delivery:
+    def _take_up(self, connection: ClientConnection, frame: Frame) -> Delivery | None:
         return Delivery() if self.lies(frame, DATA_OPCODES) else super()._take_up(connection, frame)
 
 

@@ -12,7 +12,7 @@ fault strikes before that, and sends, delays, damages or omits its reply, depend
 logged. Without random faults, the same calls produce the same bytes.
 
 Commands are carried out in order of arrival, even behind a delayed reply. Without unordered execution, later replies
-wait for that reply.
+wait for that reply; with it, those of commands that may not be reordered do (``fakes.store.pipeline``).
 
 Example::
 
@@ -155,6 +155,11 @@ class FakeNode:
     def is_listening(self) -> bool:
         """Whether the ports of the node are open. A dead node that is cut off keeps them open: it cannot refuse."""
         return self.is_alive or self.network.cuts_all
+
+    @property
+    def holds_clients_up(self) -> bool:
+        """Whether commands of a client wait for an earlier command of the same client."""
+        return any(connection.pipeline.is_held_up(self._now) for connection in self._connections.values())
 
     @property
     def cluster(self) -> ClusterStore:
@@ -435,19 +440,27 @@ class FakeNode:
 
     def _work_off(self, connection: ClientConnection) -> list[NodeAction]:
         actions: list[NodeAction] = []
-        while (
-            connection.backlog and self._is_connected(connection) and connection.has_room and not connection.is_blocked
-        ):
-            actions += self._deliver(connection, self._take_up(connection, connection.backlog.popleft()))
+        while connection.backlog and self._is_connected(connection) and connection.has_room:
+            frame = connection.backlog[0]
+            if not connection.pipeline.admits(may_reorder=connection.may_reorder(frame)):
+                break
+            connection.backlog.popleft()
+            actions += self._deliver(connection, frame, self._take_up(connection, frame))
             # A command such as a kill "after 100 requests" may start between two requests that arrived together.
             self._state.cluster.schedule.run_due()
         return actions
 
-    def _deliver(self, connection: ClientConnection, delivery: Delivery) -> list[NodeAction]:
+    def _deliver(self, connection: ClientConnection, frame: Frame, delivery: Delivery | None) -> list[NodeAction]:
+        """Return the actions for a command's delivery; None if the command waits for a durable write."""
+        if delivery is None:
+            return []
         actions: list[NodeAction] = []
+        due = connection.pipeline.complete(
+            self._now, delivery.delay, self.network.slowness, may_reorder=connection.may_reorder(frame)
+        )
         if delivery.data:
             connection.unsent_size += len(delivery.data)
-            actions += self._outbox.send(connection, delivery.data, self._now, delivery.delay + self.network.slowness)
+            actions += self._outbox.send(connection, delivery.data, self._now, due)
         if delivery.hangs_up:
             actions.append(self._hang_up(connection))
         return actions
@@ -458,8 +471,9 @@ class FakeNode:
         actions: list[NodeAction] = []
         for held in settled:
             connection = held.connection
-            connection.held_commands -= 1
+            connection.pipeline.release()
             delivery = self._reply(connection, held.frame, held.fault, held.settled)
+            assert delivery is not None, "a settled write has an answer"
             is_connected = self._is_connected(connection)
             self._log(
                 connection,
@@ -470,23 +484,22 @@ class FakeNode:
                 applied=held.write.outcome is Status.SUCCESS,
             )
             if is_connected:
-                actions += self._deliver(connection, delivery)
+                actions += self._deliver(connection, held.frame, delivery)
                 actions += self._work_off(connection)
         return actions
 
-    def _take_up(self, connection: ClientConnection, frame: Frame) -> Delivery:
+    def _take_up(self, connection: ClientConnection, frame: Frame) -> Delivery | None:
         fault = self.faults.take(frame.opcode)
         if frame.opcode in DATA_OPCODES:
             self._state.cluster.schedule.request_arrived()
         changes = self.documents.changes
-        held = connection.held_commands
         delivery = (
             self._strike_before(connection, frame, fault)
             if isinstance(fault, faults.FaultBeforeApplying)
             else self._reply(connection, frame, fault, lambda: self._carry_out(connection, frame, fault))
         )
         # A held command is logged once its result is known.
-        if connection.held_commands == held:
+        if delivery is not None:
             self._log(
                 connection,
                 frame,
@@ -526,8 +539,8 @@ class FakeNode:
         frame: Frame,
         fault: faults.FaultAfterApplying | None,
         carry_out: Callable[[], CommandAnswer | None],
-    ) -> Delivery:
-        """Return the delivery of a command's reply or refusal; an empty one if ``carry_out`` returns no answer."""
+    ) -> Delivery | None:
+        """Return the delivery of a command's reply or refusal; None if ``carry_out`` returns no answer."""
         try:
             answer = carry_out()
         except CommandRefused as refusal:
@@ -536,7 +549,7 @@ class FakeNode:
                 return Delivery(hangs_up=True)
             answer = refusal.answer(status, with_context=connection.has(HelloFeature.XERROR))
         if answer is None:
-            return Delivery()
+            return None
         delay = fault.seconds if isinstance(fault, faults.Delay) else 0.0
         reply = replies.encode_answer(connection, frame, answer, delay=delay)
         return strike_after(reply, answer.status, fault)
@@ -552,7 +565,7 @@ class FakeNode:
         answer, write = carry_out(command, self._state, connection, request)
         if write is None:
             return answer
-        connection.held_commands += 1
+        connection.pipeline.hold(may_reorder=connection.may_reorder(frame))
         self._held.append(HeldCommand(connection, frame, fault, answer, write, self._now))
         return None
 

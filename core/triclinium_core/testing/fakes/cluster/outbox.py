@@ -9,7 +9,6 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
-from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.store.state import ClientConnection
 
@@ -86,19 +85,11 @@ class Outbox:
         """Time of the next due reply; infinity without one."""
         return self._delayed[0].due if self._delayed else math.inf
 
-    def send(self, connection: ClientConnection, data: bytes, now: float, delay: float) -> list[NodeAction]:
-        """Send a reply after ``delay`` seconds, and return the actions that are due now.
-
-        Without unordered execution, the reply is not sent before earlier replies.
-        """
-        due = now + delay
-        if not connection.has(HelloFeature.UNORDERED_EXECUTION):
-            due = max(due, connection.last_due)
-        connection.last_due = max(due, connection.last_due)
+    def send(self, connection: ClientConnection, data: bytes, now: float, due: float) -> list[NodeAction]:
+        """Send a reply at the time ``due``, and return the actions that are due now."""
         if due <= now:
             return [SendReply(connection.number, data)]
         self._replies += 1
-        connection.delayed_replies += 1
         heapq.heappush(self._delayed, _DelayedReply(due, self._replies, connection, data))
         return []
 
@@ -107,7 +98,6 @@ class Outbox:
         actions: list[NodeAction] = []
         while self._delayed and self._delayed[0].due <= now:
             reply = heapq.heappop(self._delayed)
-            reply.connection.delayed_replies -= 1
             actions.append(SendReply(reply.connection.number, reply.data))
         return actions
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from struct import Struct
+from typing import Annotated
 
 import msgspec
 
@@ -20,6 +21,7 @@ from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, Opcode
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Part, Request
+from triclinium_core.testing.fakes.store.buckets import STORAGE_BACKENDS
 from triclinium_core.testing.fakes.store.state import ClientConnection, FakeScan, Found, NodeState
 
 LIFETIME_SECONDS = 180.0
@@ -62,6 +64,7 @@ class _Scan(msgspec.Struct):
     range: _Range | None = None
     sampling: _Sampling | None = None
     snapshot_requirements: _Snapshot | None = None
+    name: Annotated[str, msgspec.Meta(max_length=50)] | None = None
 
 
 def _create(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
@@ -76,6 +79,9 @@ def _create(node: NodeState, connection: ClientConnection, request: Request) -> 
     if collection_id not in collections:
         raise collections.unknown(Status.UNKNOWN_COLLECTION)
     bucket, vbucket = request.address.bucket, request.address.vbucket
+    known = node.cluster.buckets.get(bucket)
+    if known is not None and known.mode not in STORAGE_BACKENDS:
+        raise CommandRefused(Status.NOT_SUPPORTED, "the bucket has no storage on disk to scan")
     found = node.documents.in_vbucket(bucket, vbucket, collection_id)
     if wanted.snapshot_requirements is not None:
         _check_snapshot(node, request, wanted.snapshot_requirements, found)

@@ -6,6 +6,7 @@ Source: kv_engine docs/BinaryProtocol.md; RFC 4616 (PLAIN), RFC 5802 (SCRAM), RF
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.options import OAUTHBEARER
@@ -13,23 +14,33 @@ from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.connection.scram import MECHANISMS as SCRAM_MECHANISMS, ScramError, username_in
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Part, Request
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 NO_BUCKET = b"@no bucket@"
 """Name that a client selects to deselect its bucket."""
 
-_NEEDS_DUPLEX = (HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
+_REQUIRED_FEATURES: Mapping[HelloFeature, HelloFeature] = {
+    HelloFeature.CLUSTERMAP_NOTIFICATION: HelloFeature.DUPLEX,
+    HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF: HelloFeature.DUPLEX,
+    HelloFeature.VATTR: HelloFeature.XATTR,
+    HelloFeature.SUBDOC_DOCUMENT_MACRO: HelloFeature.XATTR,
+}
+"""Features that a request must have beside another one. Source: kv_engine, "buildRequestVector"."""
 
 
 def _hello(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     """Replace the features of the connection, and return the new ones in the requested order."""
-    _refuse_in_flight(connection)
     if len(request.value) % 2:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "the value must have two bytes for each feature")
-    wanted = list(dict.fromkeys(code for (code,) in struct.iter_unpack(">H", request.value)))
-    for feature in _NEEDS_DUPLEX:
-        if feature in wanted and HelloFeature.DUPLEX not in wanted:
-            raise CommandRefused(Status.INVALID_ARGUMENTS, f"feature 0x{feature:02x} requires DUPLEX")
+    _refuse_in_flight(node, connection)
+    # A server ignores the features that it does not know, before it checks the others.
+    unknown = IMPLEMENTED_FEATURES - node.options.features
+    asked = dict.fromkeys(code for (code,) in struct.iter_unpack(">H", request.value))
+    wanted = [code for code in asked if code not in unknown]
+    for feature, required in _REQUIRED_FEATURES.items():
+        if feature in wanted and required not in asked:
+            raise CommandRefused(Status.INVALID_ARGUMENTS, f"feature 0x{feature:02x} requires {required.name}")
     if HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF in wanted and HelloFeature.CLUSTERMAP_NOTIFICATION in wanted:
         wanted.remove(HelloFeature.CLUSTERMAP_NOTIFICATION)
     granted = [HelloFeature(code) for code in wanted if code in node.options.features]
@@ -119,6 +130,7 @@ def _sasl_step(node: NodeState, connection: ClientConnection, request: Request) 
 
 
 def _select_bucket(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
+    _refuse_in_flight(node, connection)
     name = request.key.decode("utf-8", "replace")
     bucket = node.cluster.buckets.get(name)
     if request.key == NO_BUCKET:
@@ -138,10 +150,10 @@ def _noop(node: NodeState, connection: ClientConnection, request: Request) -> Co
     return CommandAnswer()
 
 
-def _refuse_in_flight(connection: ClientConnection) -> None:
-    # Without unordered execution, a real node starts each command after the previous reply: no other is in flight.
-    if (connection.delayed_replies or connection.held_commands) and connection.has(HelloFeature.UNORDERED_EXECUTION):
-        raise CommandRefused(Status.NOT_SUPPORTED, "other commands are in flight")
+def _refuse_in_flight(node: NodeState, connection: ClientConnection) -> None:
+    # Source: "getNumberOfCookies" in hello_packet_executor.cc and select_bucket_executor.cc.
+    if connection.pipeline.is_shared(node.documents.now):
+        raise CommandRefused(Status.NOT_SUPPORTED, "the command followed commands in flight that may be reordered")
 
 
 # fmt: off

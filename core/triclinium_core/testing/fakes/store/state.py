@@ -13,6 +13,7 @@ from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
+from triclinium_core.kv.wire.framing_extras import MalformedFramingExtras, RequestFrameInfo, parse_framing_extras
 from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase import Status
@@ -27,6 +28,7 @@ from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion, FakeM
 from triclinium_core.testing.fakes.store.collections import FakeCollections, FakeManifest
 from triclinium_core.testing.fakes.store.config import encode_config
 from triclinium_core.testing.fakes.store.documents import Document, DocumentAddress, FakeDocuments, Snapshot, newest_in
+from triclinium_core.testing.fakes.store.pipeline import REORDERABLE_OPCODES, Pipeline
 from triclinium_core.testing.fakes.store.sync_writes import SyncWrites
 
 _SCANNED = Struct(">IIQQB")
@@ -53,29 +55,36 @@ class ClientConnection:
         """Version of the config that the node last sent to the client, or the client reported; None if unknown."""
         self.backlog: deque[Frame] = deque()
         """Commands that are not carried out yet."""
-        self.held_commands: int = 0
-        """Number of commands that wait for a durable write."""
-        self.delayed_replies: int = 0
+        self.pipeline: Pipeline = Pipeline()
         self.unsent_size: int = 0
         """Bytes of replies that the driver has not written yet."""
         self._unsent_size_max = unsent_size_max
         """Number of unsent bytes at which commands wait."""
-        self.last_due: float = -math.inf
-        """Latest time at which a reply so far is due."""
 
     def has(self, feature: HelloFeature) -> bool:
         """Return whether the last HELLO granted this feature."""
         return feature in self.features
 
-    @property
-    def is_blocked(self) -> bool:
-        """Whether a command waits and no other command may overtake it."""
-        return self.held_commands > 0 and not self.has(HelloFeature.UNORDERED_EXECUTION)
+    def may_reorder(self, frame: Frame) -> bool:
+        """Return whether a command may start while others are in flight."""
+        return (
+            self.has(HelloFeature.UNORDERED_EXECUTION)
+            and frame.opcode in REORDERABLE_OPCODES
+            and not _has_barrier(frame.framing_extras)
+        )
 
     @property
     def has_room(self) -> bool:
         """Whether the number of unsent bytes permits another command."""
         return self.unsent_size < self._unsent_size_max
+
+
+def _has_barrier(framing_extras: bytes) -> bool:
+    try:
+        return RequestFrameInfo.BARRIER in parse_framing_extras(framing_extras)
+    except MalformedFramingExtras:
+        # The command will be refused.
+        return False
 
 
 @dataclass(slots=True)

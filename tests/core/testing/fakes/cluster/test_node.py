@@ -184,9 +184,9 @@ def test_delayed_replies_keep_their_order(
     """A delayed reply delays the later ones, except with unordered execution, which keeps the order of equal times."""
     client = ready_client(without=[] if is_unordered else [HelloFeature.UNORDERED_EXECUTION])
     for seconds in delays:
-        client.node.faults.next(Opcode.NOOP, delay(seconds))
+        client.node.faults.next(Opcode.GET, delay(seconds))
     base = client.opaque
-    replies = client.send(b"".join(client.encode(Opcode.NOOP) for _ in range(3)))
+    replies = client.send(b"".join(client.encode_of(Opcode.GET, "ada") for _ in range(3)))
     found = len(replies), client.node.wakeup
     replies += client.wait(1.0) + client.wait(2.0)
 

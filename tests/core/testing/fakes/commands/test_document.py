@@ -281,6 +281,14 @@ def test_metadata_of_a_document(extras: bytes, tail: bytes) -> None:
     assert (cas, b"") == (reply.cas, reply.value)
 
 
+def test_unknown_version_of_the_metadata() -> None:
+    """A request for the metadata in version 3 is refused."""
+    client = ready_client()
+    store(client, Opcode.SET)
+
+    assert Status.INVALID_ARGUMENTS == status_of(client.ask_of(Opcode.GET_META, "ada", extras=b"\3"))
+
+
 def test_metadata_of_a_removed_document() -> None:
     """Metadata of a removed or expired document have the mark for deleted documents."""
     client = ready_client()

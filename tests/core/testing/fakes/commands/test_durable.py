@@ -23,6 +23,7 @@ from triclinium_core.testing.fakes.store.cluster_map import NO_NODE
 from triclinium_core.testing.fakes.store.documents import vbucket_of
 
 STORE = bytes(8)
+ORDERED = tuple(feature for feature in USUAL_FEATURES if feature != HelloFeature.UNORDERED_EXECUTION)
 LEVELS = [level for level in DurabilityLevel if level is not DurabilityLevel.NONE]
 WRITES: dict[Opcode, dict[str, bytes]] = {
     Opcode.SET: {"extras": STORE, "value": b"2"},
@@ -279,8 +280,7 @@ def test_no_other_write_meanwhile(opcode: Opcode, framing_extras: bytes) -> None
 
 def test_without_unordered_execution_everything_waits_behind_it() -> None:
     """With ordered execution, each command waits until the durable write before it is settled."""
-    ordered = tuple(feature for feature in USUAL_FEATURES if feature != HelloFeature.UNORDERED_EXECUTION)
-    cluster = pending(features=ordered)
+    cluster = pending(features=ORDERED)
     client = cluster.client
     unanswered = client.send(client.encode_of(Opcode.GET, cluster.key))
     unanswered += cluster.write(value=b"3", framing_extras=durable(milliseconds=5000))
@@ -298,11 +298,41 @@ def test_without_unordered_execution_everything_waits_behind_it() -> None:
     assert [(Opcode.SET, Status.SYNC_WRITE_AMBIGUOUS), (Opcode.NOOP, Status.SUCCESS)] == rest
 
 
-def test_a_command_that_is_under_way_forbids_hello() -> None:
-    """While a durable write is pending, the node refuses HELLO, as it does while a reply is delayed."""
+@pytest.mark.parametrize("opcode", [Opcode.HELLO, Opcode.NOOP])
+def test_pending_write_precedes_a_command_in_order(opcode: Opcode) -> None:
+    """HELLO and NOOP wait for a pending write even with unordered execution, and HELLO is refused."""
     cluster = pending()
+    client = cluster.client
+    unanswered = client.send(client.encode(opcode) * 2 + client.encode(Opcode.GET_CLUSTER_CONFIG))
+    cluster.nodes.release_replication(1)
+    replies = [(reply.opcode, status_of(reply)) for reply in client.wait(0.0)]
+    first = Status.NOT_SUPPORTED if opcode == Opcode.HELLO else Status.SUCCESS
 
-    assert Status.NOT_SUPPORTED == status_of(cluster.client.hello(USUAL_FEATURES))
+    assert [] == unanswered
+    assert [
+        (Opcode.SET, Status.SUCCESS),
+        (opcode, first),
+        (opcode, Status.SUCCESS),
+        (Opcode.GET_CLUSTER_CONFIG, Status.SUCCESS),
+    ] == replies
+
+
+def test_pending_write_in_order_precedes_all_commands() -> None:
+    """If a pending write has the barrier bit, even a read waits; with ordered execution, SELECT_BUCKET succeeds."""
+    barrier = durable(milliseconds=9000) + encode_framing_extras({RequestFrameInfo.BARRIER: b""})
+    unordered = DurableCluster(1)
+    ordered = DurableCluster(1, features=ORDERED)
+    replies = []
+    for cluster, framing_extras in ((unordered, barrier), (ordered, durable())):
+        client = cluster.client
+        cluster.hold(1)
+        read, select = client.encode_of(Opcode.GET, cluster.key), client.encode(Opcode.SELECT_BUCKET, key=b"default")
+        assert [] == cluster.write(framing_extras=framing_extras) + client.send(read + select)
+        cluster.nodes.release_replication(1)
+        replies.append([(reply.opcode, status_of(reply)) for reply in client.wait(0.0)])
+
+    success = [(opcode, Status.SUCCESS) for opcode in (Opcode.SET, Opcode.GET, Opcode.SELECT_BUCKET)]
+    assert [success, success] == replies
 
 
 # -- Lost clients, lost replies, and clients without XERROR.

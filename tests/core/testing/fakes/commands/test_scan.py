@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.core.testing.fakes.services.management.manager import BUCKETS, Manager
 from tests.core.testing.node_client import NodeClient, ready_client, ready_clients, status_of
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
@@ -219,6 +220,20 @@ def test_json_must_be_granted_and_marked(client: NodeClient, datatype: Datatype)
     ungranted = create(ready_client(without=[HelloFeature.JSON]))
 
     assert Status.INVALID_ARGUMENTS == status_of(reply) == status_of(ungranted)
+
+
+@pytest.mark.parametrize(("size", "status"), [(50, Status.SUCCESS), (51, Status.INVALID_ARGUMENTS)])
+def test_names_of_scans_are_short(client: NodeClient, size: int, status: Status) -> None:
+    """A scan may have a name of at most 50 characters."""
+    assert status == status_of(create(client, range=ALL, name="x" * size))
+
+
+def test_ephemeral_buckets_have_no_scans() -> None:
+    """A bucket without storage on disk refuses scans, even without documents."""
+    manager = Manager()
+    manager.submit("POST", BUCKETS, name="passing", ramQuotaMB=100, bucketType="ephemeral")
+
+    assert Status.NOT_SUPPORTED == status_of(create(ready_client(manager.node, bucket=b"passing"), range=ALL))
 
 
 def test_too_many_scans(client: NodeClient) -> None:

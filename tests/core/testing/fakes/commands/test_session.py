@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 import pytest
 
@@ -55,20 +56,84 @@ def test_notifications_need_duplex() -> None:
     assert [HelloFeature.DUPLEX, brief] == granted(client.hello([HelloFeature.DUPLEX, full, brief]).value)
 
 
-@pytest.mark.parametrize(
-    ("opcode", "parts", "status"),
-    [(Opcode.HELLO, {}, Status.NOT_SUPPORTED), (Opcode.SELECT_BUCKET, {"key": b"default"}, Status.SUCCESS)],
-    ids=["hello", "bucket"],
-)
-def test_hello_is_refused_during_other_commands(opcode: Opcode, parts: dict[str, bytes], status: Status) -> None:
-    """While a reply is due, HELLO is refused with unordered execution; the bucket may change."""
-    for without, expected in ([], status), ([HelloFeature.UNORDERED_EXECUTION], Status.SUCCESS):
-        client = ready_client(without=without)
-        client.node.faults.next(Opcode.NOOP, delay(1.0))
-        client.send(client.encode(Opcode.NOOP))
-        replies = client.send(client.encode(opcode, **parts)) + client.wait(1.0)
+def test_unknown_features_have_no_effect() -> None:
+    """A node without brief notifications grants the full ones, even if both are requested, and requires nothing."""
+    full, brief = HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF
+    client = NodeClient(with_options(features=IMPLEMENTED_FEATURES - {brief}))
 
-        assert [expected] == [reply.status for reply in replies if reply.opcode == opcode]
+    assert [HelloFeature.DUPLEX, full] == granted(client.hello([HelloFeature.DUPLEX, full, brief]).value)
+    assert [] == granted(client.hello([brief]).value)
+
+
+@pytest.mark.parametrize("feature", [HelloFeature.VATTR, HelloFeature.SUBDOC_DOCUMENT_MACRO])
+def test_some_features_need_attributes(feature: HelloFeature) -> None:
+    """HELLO refuses virtual attributes and macros without extended attributes."""
+    client = NodeClient(FakeNode())
+
+    assert Status.INVALID_ARGUMENTS == status_of(client.hello([feature]))
+    assert Status.SUCCESS == status_of(client.hello([feature, HelloFeature.XATTR]))
+
+
+@rows(
+    ("opcode", "key", "without", "expected"),
+    [
+        (Opcode.HELLO, b"", (), Status.NOT_SUPPORTED),
+        (Opcode.SELECT_BUCKET, b"default", (), Status.NOT_SUPPORTED),
+        (Opcode.NOOP, b"", (), Status.SUCCESS),
+        (Opcode.HELLO, b"", (HelloFeature.UNORDERED_EXECUTION,), Status.SUCCESS),
+        (Opcode.SELECT_BUCKET, b"default", (HelloFeature.UNORDERED_EXECUTION,), Status.SUCCESS),
+    ],
+)
+def test_session_commands_wait_for_delayed_replies(
+    opcode: Opcode, key: bytes, without: Sequence[HelloFeature], expected: Status
+) -> None:
+    """A command that may not be reordered waits; HELLO and SELECT_BUCKET behind one that may be are then refused."""
+    client = ready_client(without=without)
+    client.node.faults.next(Opcode.GET, delay(1.0))
+    unanswered = client.send(client.encode_of(Opcode.GET, "ada") + client.encode(opcode, key=key))
+    early, replies = client.wait(0.9), client.wait(1.0)
+
+    assert ([], []) == (unanswered, early)
+    assert [(Opcode.GET, Status.KEY_NOT_FOUND), (opcode, expected)] == [
+        (reply.opcode, status_of(reply)) for reply in replies
+    ]
+
+
+def test_hello_does_not_overtake_an_earlier_reply() -> None:
+    """HELLO that requests unordered execution waits for a delayed reply in order, and a HELLO behind it for both."""
+    client = ready_client(without=[HelloFeature.UNORDERED_EXECUTION])
+    client.node.faults.next(Opcode.GET, delay(1.0))
+    unordered = HelloFeature.UNORDERED_EXECUTION.to_bytes(2, "big")
+    unanswered = client.send(
+        client.encode_of(Opcode.GET, "ada")
+        + client.encode(Opcode.HELLO, value=unordered)
+        + client.encode(Opcode.HELLO, value=unordered)
+    )
+    replies = client.wait(1.0)
+
+    assert [] == unanswered
+    assert [Opcode.GET, Opcode.HELLO, Opcode.HELLO] == [reply.opcode for reply in replies]
+    assert [unordered, unordered] == [reply.value for reply in replies[1:]]
+
+
+def test_hello_is_accepted_on_a_slow_network() -> None:
+    """HELLO succeeds while replies are in transit: their commands are complete."""
+    client = ready_client()
+    client.node.network.slow_down(1.0)
+    client.send(client.encode_of(Opcode.GET, "ada") + client.encode(Opcode.HELLO))
+
+    assert [Status.KEY_NOT_FOUND, Status.SUCCESS] == [status_of(reply) for reply in client.wait(1.0)]
+
+
+def test_hello_is_accepted_behind_a_delayed_hello() -> None:
+    """A second HELLO succeeds when the delayed first one, which requests unordered execution, is complete."""
+    client = NodeClient(FakeNode())
+    unordered = HelloFeature.UNORDERED_EXECUTION.to_bytes(2, "big")
+    client.node.faults.next(Opcode.HELLO, delay(1.0))
+    unanswered = client.send(client.encode(Opcode.HELLO, value=unordered) * 2)
+
+    assert [] == unanswered
+    assert [unordered, unordered] == [reply.value for reply in client.wait(1.0)]
 
 
 def test_error_map_in_the_requested_version() -> None:

@@ -11,6 +11,7 @@ from triclinium_core.kv.wire.compression import inflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 
 def test_config_of_the_bucket_or_global_config() -> None:
@@ -23,6 +24,19 @@ def test_config_of_the_bucket_or_global_config() -> None:
     assert "vBucketServerMap" not in without
     assert "default" == as_json(reply.value)["name"]
     assert Datatype.JSON == reply.datatype
+
+
+def test_old_nodes_refuse_a_known_version() -> None:
+    """A node as of version 7.2 sends configs, but not to a client that sends the version of its config."""
+    feature = HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION
+    new, old = (
+        ready_client(with_options(features=each)) for each in (IMPLEMENTED_FEATURES, IMPLEMENTED_FEATURES - {feature})
+    )
+    extras = struct.pack(">qq", 1, 0)
+
+    assert Status.INVALID_ARGUMENTS == status_of(old.ask(Opcode.GET_CLUSTER_CONFIG, extras=extras))
+    assert Status.SUCCESS == status_of(old.ask(Opcode.GET_CLUSTER_CONFIG))
+    assert Status.SUCCESS == status_of(new.ask(Opcode.GET_CLUSTER_CONFIG, extras=extras))
 
 
 def test_has_no_config_of_a_memcached_bucket() -> None:
