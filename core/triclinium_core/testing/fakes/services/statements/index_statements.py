@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
-from triclinium_core.testing.fakes.services.statements.indexes import FakeIndex, IndexedCollection
+from triclinium_core.testing.fakes.services.statements.indexes import FakeIndex, Incarnation, IndexedCollection
 from triclinium_core.testing.fakes.services.statements.sqlpp import NotUnderstood, SqlReader
 from triclinium_core.testing.fakes.store.state import NodeState
 
@@ -43,6 +43,8 @@ def create(node: NodeState, context: Context, statement: str, reader: SqlReader)
     forgives = reader.take("IF", "NOT", "EXISTS") or forgives
     reader.expect("ON")
     keyspace = _keyspace(node, context, reader.read_path())
+    incarnation = incarnation_of(node, keyspace)
+    assert incarnation is not None, "_keyspace refuses a missing collection"
     keys: tuple[str, ...] = ()
     if not is_primary:
         keys = _read_keys(statement, reader)
@@ -66,6 +68,7 @@ def create(node: NodeState, context: Context, statement: str, reader: SqlReader)
     indexes.add(
         FakeIndex(
             keyspace=keyspace,
+            incarnation=incarnation,
             name=name,
             keys=keys,
             condition=condition,
@@ -122,10 +125,13 @@ def build(node: NodeState, context: Context, statement: str, reader: SqlReader) 
         indexes.build(keyspace, name, node.documents.now)
 
 
-def exists(node: NodeState, keyspace: IndexedCollection) -> bool:
-    """Return whether the collection exists."""
+def incarnation_of(node: NodeState, keyspace: IndexedCollection) -> Incarnation | None:
+    """Return the numbers of a collection; None if it does not exist."""
     bucket = node.cluster.buckets.get(keyspace.bucket)
-    return bucket is not None and keyspace.collection in bucket.collections.scopes.get(keyspace.scope, ())
+    if bucket is None:
+        return None
+    collection = bucket.collections.scopes.get(keyspace.scope, {}).get(keyspace.collection)
+    return None if collection is None else Incarnation(bucket.number, collection)
 
 
 INDEX_STATEMENTS: Mapping[str, Callable[[NodeState, Context, str, SqlReader], None]] = {
@@ -145,7 +151,7 @@ def _keyspace(node: NodeState, context: Context, path: tuple[str, ...]) -> Index
         keyspace = IndexedCollection(path[0], DEFAULT_NAME, DEFAULT_NAME)
     else:
         raise NotUnderstood(".".join(path))
-    if not exists(node, keyspace):
+    if incarnation_of(node, keyspace) is None:
         raise IndexRefused(12003, f"Keyspace not found in CB datastore: {keyspace.path}", 404)
     return keyspace
 

@@ -35,10 +35,18 @@ class IndexedCollection(NamedTuple):
         return f"default:{self.bucket}" if self.is_default else f"default:{'.'.join(self)}"
 
 
+class Incarnation(NamedTuple):
+    """Numbers of an existing collection, which differ if its bucket or the collection is created again."""
+
+    bucket: int
+    collection: int
+
+
 class FakeIndex(msgspec.Struct, frozen=True, kw_only=True):
     """One index."""
 
     keyspace: IndexedCollection
+    incarnation: Incarnation
     name: str
     keys: tuple[str, ...] = ()
     """Texts of the key expressions."""
@@ -81,9 +89,16 @@ class FakeIndexes:
         names = (index.name for index in self._indexes.values() if index.is_primary and index.keyspace == keyspace)
         return next(names, None)
 
-    def documents(self, exists: Callable[[IndexedCollection], bool], now: float) -> list[Mapping[str, object]]:
-        """Return the indexes as documents of ``system:indexes``, and remove indexes of dropped collections."""
-        self._indexes = {place: index for place, index in self._indexes.items() if exists(index.keyspace)}
+    def forget_dropped(self, incarnation_of: Callable[[IndexedCollection], Incarnation | None]) -> None:
+        """Remove the indexes of dropped collections, even of those that were created again."""
+        self._indexes = {
+            place: index
+            for place, index in self._indexes.items()
+            if incarnation_of(index.keyspace) == index.incarnation
+        }
+
+    def documents(self, now: float) -> list[Mapping[str, object]]:
+        """Return the indexes as documents of ``system:indexes``."""
         return [_document(index, now) for index in self._indexes.values()]
 
 

@@ -33,7 +33,7 @@ class FakePlan(msgspec.Struct, frozen=True):
 
     name: str
     statement: str
-    """Text without PREPARE and name, and with single spaces."""
+    """Text as the client sent it, without PREPARE and name."""
 
     @property
     def encoded(self) -> str:
@@ -56,12 +56,11 @@ class FakePlans:
 
     def prepare(self, statement: str, name: str | None = None) -> FakePlan:
         """Create and return the plan of a statement. Without ``name``, the name depends on the statement."""
-        text = normalized(statement)
-        plan = FakePlan(name or f"plan-{zlib.crc32(text.encode()):08x}", text)
+        plan = FakePlan(name or f"plan-{zlib.crc32(normalized(statement).encode()):08x}", statement)
         self.prepared += 1
         self._drop(plan.name)
         self._plans[plan.name] = plan
-        self._size += len(text)
+        self._size += len(statement)
         while self._size > PLANS_SIZE_MAX and len(self._plans) > 1:
             self._drop(next(iter(self._plans)))
         return plan

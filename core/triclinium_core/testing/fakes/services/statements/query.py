@@ -17,7 +17,11 @@ from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.script import normalized
 from triclinium_core.testing.fakes.services.statements import sqlpp
 from triclinium_core.testing.fakes.services.statements.explained import PROFILES, explained, profile_of
-from triclinium_core.testing.fakes.services.statements.index_statements import INDEX_STATEMENTS, IndexRefused, exists
+from triclinium_core.testing.fakes.services.statements.index_statements import (
+    INDEX_STATEMENTS,
+    IndexRefused,
+    incarnation_of,
+)
 from triclinium_core.testing.fakes.services.statements.indexes import SYSTEM_INDEXES
 from triclinium_core.testing.fakes.services.statements.plans import STALE_MESSAGES, FakePlan
 from triclinium_core.testing.fakes.services.statements.select import Select, read_select
@@ -44,14 +48,27 @@ WRITES = frozenset(
 
 
 def script_key(node: NodeState, request: FakeRequest) -> str | None:
-    """Return the key in the script: the statement of the request or of the plan that it names; None without one."""
+    """Return the key in the script: the statement that the request executes, even if it names a plan; None without one.
+
+    That is the request's own statement if it executes no other, because it only prepares one or names an unknown plan.
+    """
     if request.segments != ("query", "service"):
         return None
     query = read_statement(request)
-    if query.prepared is not None:
-        plan = node.cluster.services.plans.find(query.prepared)
-        return None if plan is None else plan.statement
-    return query.statement
+    name = query.prepared
+    if name is None and query.statement is not None:
+        reader = sqlpp.SqlReader(sqlpp.tokens_of(query.statement), query.parameters)
+        try:
+            match reader.peek().keyword:
+                case "PREPARE" if query.auto_executes:
+                    return _read_prepare(query.statement, reader)[1]
+                case "EXECUTE":
+                    name = _read_execute(reader)
+        except sqlpp.NotUnderstood:
+            # The service refuses the statement.
+            return query.statement
+    plan = None if name is None else node.cluster.services.plans.find(name)
+    return query.statement if plan is None else plan.statement
 
 
 def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
@@ -121,16 +138,14 @@ class _Execution:
             case "PREPARE":
                 return self._prepare(statement, reader)
             case "EXECUTE":
-                reader.expect("EXECUTE")
-                name = reader.read_text()
-                reader.end()
-                return self._execute(name)
+                return self._execute(_read_execute(reader))
             case "EXPLAIN":
                 return self._explain(statement, reader)
             case "SELECT":
                 self._select_run = select = self._read_select(reader)
                 return FakeAnswer(rows=select.rows(self._indexes()))
             case word if word in INDEX_STATEMENTS:
+                self._services.indexes.forget_dropped(partial(incarnation_of, self._node))
                 INDEX_STATEMENTS[word](self._node, self._query.context, statement, reader)
                 return FakeAnswer()
             case _:
@@ -157,16 +172,12 @@ class _Execution:
         return profile_of(kind, self._select_run, seconds=seconds, wall_seconds=wall, host=host)
 
     def _indexes(self) -> list[Mapping[str, object]]:
-        return self._services.indexes.documents(partial(exists, self._node), self._node.documents.now)
+        self._services.indexes.forget_dropped(partial(incarnation_of, self._node))
+        return self._services.indexes.documents(self._node.documents.now)
 
     def _prepare(self, statement: str, reader: sqlpp.SqlReader) -> FakeAnswer:
-        """Run PREPARE [FORCE] [NAME FROM|AS] STATEMENT."""
-        reader.expect("PREPARE")
-        reader.take("FORCE")
-        name = reader.take_name_before("FROM", "AS")
-        if reader.is_at_end:
-            raise sqlpp.NotUnderstood(statement)
-        plan = self._services.plans.prepare(statement[reader.peek().start :], name)
+        name, prepared = _read_prepare(statement, reader)
+        plan = self._services.plans.prepare(prepared, name)
         if self._query.auto_executes:
             self._further["prepared"] = plan.name
             return self._answer(plan.statement)
@@ -180,6 +191,24 @@ class _Execution:
         plan = plans.find(name)
         assert plan is not None
         return self._answer(plan.statement)
+
+
+def _read_prepare(statement: str, reader: sqlpp.SqlReader) -> tuple[str | None, str]:
+    """Return the name, if any, and the statement in PREPARE [FORCE] [NAME FROM|AS] STATEMENT."""
+    reader.expect("PREPARE")
+    reader.take("FORCE")
+    name = reader.take_name_before("FROM", "AS")
+    if reader.is_at_end:
+        raise sqlpp.NotUnderstood(statement)
+    return name, statement[reader.peek().start :]
+
+
+def _read_execute(reader: sqlpp.SqlReader) -> str:
+    """Return the name in EXECUTE NAME."""
+    reader.expect("EXECUTE")
+    name = reader.read_text()
+    reader.end()
+    return name
 
 
 def _described(plan: FakePlan) -> Mapping[str, object]:

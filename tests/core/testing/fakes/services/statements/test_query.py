@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.core.testing.http_client import HttpClient
@@ -137,6 +139,37 @@ def test_statements_are_prepared(client: HttpClient) -> None:
     assert [{"it": 3}] == client.query(prepared=once.document["prepared"], args=[3]).rows
     assert [{"one": "x"}] == executed.rows == client.query("EXECUTE mine", args=["x"]).rows
     assert "SELECT $1 AS one" == client.node.request_log[3].statement
+
+
+@rows(
+    ("question", "logged"),
+    [
+        ({"prepared": "mine"}, "SELECT\n  1 AS one"),
+        ({"statement": "execute `mine`"}, "SELECT\n  1 AS one"),
+        ({"statement": "PREPARE yours AS SELECT  2;", "auto_execute": True}, "SELECT  2;"),
+        ({"statement": "PREPARE yours AS SELECT  2;"}, "PREPARE yours AS SELECT  2;"),
+        ({"statement": "PREPARE", "auto_execute": True}, "PREPARE"),
+        ({"statement": "EXECUTE"}, "EXECUTE"),
+        ({"statement": "EXECUTE theirs"}, "EXECUTE theirs"),
+        ({"prepared": "theirs"}, None),
+        ({"prepared": "mine", "statement": "EXECUTE theirs"}, "SELECT\n  1 AS one"),
+        ({"statement": " SELECT\t1 "}, " SELECT\t1 "),
+    ],
+)
+def test_log_has_the_executed_statement(client: HttpClient, question: dict[str, Any], logged: str | None) -> None:
+    """The log has the text of a prepared statement that is executed, and otherwise the statement of the request."""
+    client.query("PREPARE mine FROM SELECT\n  1 AS one")
+    client.query(**question)
+
+    assert logged == client.node.request_log[-1].statement
+
+
+def test_name_of_a_plan_depends_on_words(client: HttpClient) -> None:
+    """Statements that differ only in white space have the same plan, and other statements have others."""
+    statements = "PREPARE SELECT 1", "PREPARE  SELECT\n1", "PREPARE SELECT 2"
+    first, again, other = (client.query(statement).rows[0]["name"] for statement in statements)
+
+    assert (first, True) == (again, first != other)
 
 
 @rows("code", [4040, 4050, 4070])

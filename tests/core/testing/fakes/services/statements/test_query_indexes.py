@@ -177,6 +177,23 @@ def test_indexes_are_dropped_with_their_collection(client: HttpClient) -> None:
     assert ({"it": "online"}, {}, {}) == (before, without, states(client))
 
 
+def test_new_collection_has_no_old_indexes(client: HttpClient) -> None:
+    """A collection or bucket that is created again has no indexes, so that an index of the same name can be created."""
+    buckets, collections = client.node.cluster.buckets, client.node.collections
+    buckets.create("beer", {})
+    statements = "CREATE INDEX it ON `default`.inventory.hotel(a)", "CREATE INDEX it ON beer(a)"
+    found = []
+    for _ in range(2):
+        found.append([client.query(statement).codes for statement in statements])
+        collections.drop("inventory", "hotel")
+        collections.create("inventory", "hotel")
+        buckets.drop("beer")
+        buckets.create("beer", {})
+
+    assert [[[], []]] * 2 == found
+    assert {} == states(client)
+
+
 def test_partitioned_indexes_are_listed(client: HttpClient) -> None:
     """PARTITION BY HASH precedes the condition; lists show its keys, with backticks around plain names."""
     codes = [
