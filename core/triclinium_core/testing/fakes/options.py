@@ -84,6 +84,11 @@ class FakeNodeOptions:
     """Ports over TLS, used only with a ``tls_port``: a node offers TLS for all of its services or for none."""
     enhanced_prepared_statements: bool = True
     """Whether the query service prepares and executes a statement in one step; servers before 6.5 do not."""
+    announces_revival: bool = True
+    """Whether buckets announce that a mutation can revive a removed document; servers before 7.1 do not.
+
+    Servers of version 7.0 accept the flag nevertheless, as does every node with REPLACE_BODY_WITH_XATTR.
+    """
     username: str = "Administrator"
     password: str = field(default="password", repr=False)
     tokens: tuple[str, ...] = field(default=(), repr=False)

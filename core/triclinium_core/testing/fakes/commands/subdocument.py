@@ -35,7 +35,7 @@ _NOTHING = Document(value=b"", flags=0, cas=0, sequence_number=0, datatype=Datat
 
 
 def _multi_lookup(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    wanted = read_subdocument(connection, request, is_mutation=False)
+    wanted = read_subdocument(node, connection, request, is_mutation=False)
     documents = node.documents
     with_remains = subdocument.DocumentFlag.ACCESS_DELETED in wanted.flags
     document = node.read(request.address, in_replica=request.reads_replica, with_remains=with_remains)
@@ -73,7 +73,7 @@ def _look_up(documents: FakeDocuments, document: Document, vbucket: int, spec: S
 
 
 def _multi_mutation(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    wanted = read_subdocument(connection, request, is_mutation=True)
+    wanted = read_subdocument(node, connection, request, is_mutation=True)
     documents = node.documents
     existing = _find_for_writing(documents, request, wanted.flags)
     document = existing or _created(wanted)

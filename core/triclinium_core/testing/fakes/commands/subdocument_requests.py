@@ -5,7 +5,7 @@ Source: kv_engine daemon/subdocument_validators.cc, daemon/subdocument_traits.h.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.commands.read_request import Request
 from triclinium_core.testing.fakes.store.attributes import is_valid_key, is_virtual, read_macro
-from triclinium_core.testing.fakes.store.state import ClientConnection
+from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 _EXPIRY = Struct(">I")
 
@@ -87,7 +87,18 @@ def _traits() -> Mapping[subdocument.PathOpcode, Traits]:
 TRAITS = _traits()
 
 
-def read_subdocument(connection: ClientConnection, request: Request, *, is_mutation: bool) -> SubdocumentRequest:
+_FLAG_FEATURES: Mapping[subdocument.DocumentFlag, HelloFeature] = {
+    subdocument.DocumentFlag.CREATE_AS_DELETED: HelloFeature.SUBDOC_CREATE_AS_DELETED,
+    # The flag has no feature; it came with this one in version 7.0 (MB-41550).
+    subdocument.DocumentFlag.REVIVE: HelloFeature.REPLACE_BODY_WITH_XATTR,
+    subdocument.DocumentFlag.REPLICA_READ: HelloFeature.SUBDOC_REPLICA_READ,
+}
+"""Features of the servers that know a flag. Other servers refuse it; the connection need not negotiate the feature."""
+
+
+def read_subdocument(
+    node: NodeState, connection: ClientConnection, request: Request, *, is_mutation: bool
+) -> SubdocumentRequest:
     """Return the specs, flags and expiry of a command; raise CommandRefused if they are invalid or not negotiated."""
     expiry = _EXPIRY.unpack_from(request.extras)[0] if len(request.extras) >= _EXPIRY.size else 0
     flags = (
@@ -95,8 +106,12 @@ def read_subdocument(connection: ClientConnection, request: Request, *, is_mutat
         if len(request.extras) % _EXPIRY.size
         else subdocument.DocumentFlag.NONE
     )
-    _check_document_flags(flags, request.cas)
+    _check_document_flags(flags, request.cas, node.options.features)
     specs = list(_read_specs(request.value, is_mutation=is_mutation))
+    if HelloFeature.REPLACE_BODY_WITH_XATTR not in node.options.features and any(
+        spec.opcode is subdocument.PathOpcode.REPLACE_BODY_WITH_XATTR for spec in specs
+    ):
+        raise CommandRefused(Status.SUBDOC_INVALID_COMBO, "this node does not have REPLACE_BODY_WITH_XATTR")
     if not 1 <= len(specs) <= SPECS_MAX:
         raise CommandRefused(
             Status.SUBDOC_INVALID_COMBO, f"there are {len(specs)} paths; there must be 1 to {SPECS_MAX}"
@@ -106,7 +121,10 @@ def read_subdocument(connection: ClientConnection, request: Request, *, is_mutat
     return SubdocumentRequest(checked, flags, expiry)
 
 
-def _check_document_flags(flags: subdocument.DocumentFlag, cas: int) -> None:
+def _check_document_flags(flags: subdocument.DocumentFlag, cas: int, features: Collection[HelloFeature]) -> None:
+    for flag, feature in _FLAG_FEATURES.items():
+        if flag in flags and feature not in features:
+            raise CommandRefused(Status.INVALID_ARGUMENTS, f"this node does not have the document flag {flag.name}")
     if subdocument.DocumentFlag.INSERT in flags and (cas or subdocument.DocumentFlag.UPSERT in flags):
         raise CommandRefused(Status.INVALID_ARGUMENTS, "INSERT permits neither a CAS nor UPSERT")
     if subdocument.DocumentFlag.REVIVE in flags and not flags & subdocument.DocumentFlag.ACCESS_DELETED:

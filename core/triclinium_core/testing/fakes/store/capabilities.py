@@ -8,7 +8,7 @@ Source: ns_server of versions 7.2, 7.6 and 8.0, "bucket_info_cache" and "cluster
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from triclinium_core.kv.wire.constants import HelloFeature
@@ -25,7 +25,9 @@ class _Row(NamedTuple):
     modes: Collection[StorageMode]
     """Storage of the buckets that have the capability."""
     feature: HelloFeature | None = None
-    """Feature that the node must implement; None if every node has the capability."""
+    """Feature that the node must implement; None if the capability needs none."""
+    is_announced: Callable[[FakeNodeOptions], bool] = lambda options: True
+    """Function that returns whether a node with this feature announces the capability."""
 
 
 _BUCKET_CAPABILITIES: Mapping[str, _Row] = {
@@ -34,8 +36,11 @@ _BUCKET_CAPABILITIES: Mapping[str, _Row] = {
     "tombstonedUserXAttrs": _Row(_DOCUMENTS, HelloFeature.SUBDOC_CREATE_AS_DELETED),
     "couchapi": _Row({StorageMode.COUCHSTORE}),
     "subdoc.ReplaceBodyWithXattr": _Row(_DOCUMENTS, HelloFeature.REPLACE_BODY_WITH_XATTR),
-    # Clients read this in transactions: with it, a mutation can revive a removed document.
-    "subdoc.ReviveDocument": _Row(_DOCUMENTS, HelloFeature.REPLACE_BODY_WITH_XATTR),
+    # Clients read this in transactions: with it, a mutation can revive a removed document. Version 7.0 has the flag
+    # (MB-41550), but not the capability, which came with 7.1 (MB-49036).
+    "subdoc.ReviveDocument": _Row(
+        _DOCUMENTS, HelloFeature.REPLACE_BODY_WITH_XATTR, lambda options: options.announces_revival
+    ),
     "nonDedupedHistory": _Row({StorageMode.MAGMA}),
     "preserveExpiry": _Row(_DOCUMENTS, HelloFeature.PRESERVE_TTL),
     "subdoc.ReplicaRead": _Row(_DOCUMENTS, HelloFeature.SUBDOC_REPLICA_READ),
@@ -66,12 +71,12 @@ _NAMES: Mapping[Service, str] = {Service.QUERY: "n1ql", Service.SEARCH: "search"
 """Names of the services in the list of capabilities. Search has another name in the list of ports."""
 
 
-def bucket_capabilities(mode: StorageMode, features: Collection[HelloFeature]) -> list[str]:
-    """Return the capabilities of a bucket on a node with these features."""
+def bucket_capabilities(mode: StorageMode, node: FakeNodeOptions) -> list[str]:
+    """Return the capabilities of a bucket on a node."""
     return [
         name
         for name, row in _BUCKET_CAPABILITIES.items()
-        if mode in row.modes and (row.feature is None or row.feature in features)
+        if mode in row.modes and (row.feature is None or row.feature in node.features) and row.is_announced(node)
     ]
 
 

@@ -47,7 +47,7 @@ def encode_config(known: FakeMap, nodes: Sequence[FakeNodeOptions], this_node: i
         config |= bucket_identity(bucket, len(known.owners))
         config |= {
             "bucketCapabilitiesVer": "",
-            "bucketCapabilities": bucket_capabilities(bucket.mode, nodes[this_node].features),
+            "bucketCapabilities": bucket_capabilities(bucket.mode, nodes[this_node]),
         }
         config["nodes"] = [
             {"hostname": str(Address(options.host, options.port)), "ports": {"direct": options.port}}
@@ -61,9 +61,9 @@ def encode_config(known: FakeMap, nodes: Sequence[FakeNodeOptions], this_node: i
 _KV_NAMES = (SERVICE_NAMES[Service.KV], SERVICE_NAMES[Service.KV] + "SSL")
 
 
-def bucket_uuid(bucket: str) -> str:
-    """Return the UUID of a bucket, which depends only on its name."""
-    return f"{zlib.crc32(bucket.encode()):032x}"
+def bucket_uuid(bucket: FakeBucket) -> str:
+    """Return the UUID of a bucket; a bucket that is created again has another one."""
+    return f"{zlib.crc32(bucket.name.encode(), bucket.number):032x}"
 
 
 def bucket_identity(bucket: FakeBucket, vbuckets: int) -> dict[str, object]:
@@ -74,7 +74,7 @@ def bucket_identity(bucket: FakeBucket, vbuckets: int) -> dict[str, object]:
     return {
         "name": bucket.name,
         "bucketType": bucket.settings["bucketType"],
-        "uuid": bucket_uuid(bucket.name),
+        "uuid": bucket_uuid(bucket),
         "uri": f"/pools/default/buckets/{path}",
         "streamingUri": f"/pools/default/bs/{path}",
         **({"nodeLocator": "ketama"} if bucket.is_memcached else of_documents),

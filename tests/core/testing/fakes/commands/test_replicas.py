@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.core.testing.node_client import NodeClient, as_json, ready_clients, status_of
-from triclinium_core.kv.wire.constants import Opcode
+from tests.rows import rows
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.subdocument import DocumentFlag, PathOpcode
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, REMAINS_MAX, vbucket_of
 
 ADA = vbucket_of(b"ada", 1024)
@@ -58,6 +60,24 @@ def test_replica_read_replies_like_a_read(nodes: FakeNodes) -> None:
     assert (document.cas, document.flags.to_bytes(4, "big"), b"1") == (reply.cas, reply.extras, reply.value)
     assert Status.KEY_NOT_FOUND == status_of(missing)
     assert LOCKED_CAS == locked.cas
+
+
+@rows(
+    ("features", "status"),
+    [
+        (IMPLEMENTED_FEATURES, Status.SUBDOC_MULTI_PATH_FAILURE),
+        (IMPLEMENTED_FEATURES - {HelloFeature.SUBDOC_REPLICA_READ}, Status.INVALID_ARGUMENTS),
+    ],
+)
+def test_old_nodes_refuse_lookups_in_replicas(features: frozenset[HelloFeature], status: Status) -> None:
+    """A node without the feature, as before version 7.6, refuses a lookup in a replica."""
+    nodes = FakeNodes(FakeNodeOptions(replicas=1, features=features), nodes=2)
+    nodes.documents.put("default", "ada", b"{}")
+    client = ready_clients(nodes)[nodes.replica_holders_of("ada")[0]]
+    spec = bytes((PathOpcode.GET, 0)) + b"\x00\x01a"
+    reply = client.ask_of(Opcode.SUBDOC_MULTI_LOOKUP, "ada", extras=bytes((DocumentFlag.REPLICA_READ,)), value=spec)
+
+    assert status is status_of(reply)
 
 
 def test_missing_replicas() -> None:

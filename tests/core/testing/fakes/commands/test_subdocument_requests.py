@@ -6,12 +6,13 @@ from functools import partial
 
 import pytest
 
-from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, as_json, ready_client, status_of
+from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, as_json, ready_client, status_of, with_options
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.subdocument import DocumentFlag as D, PathFlag as P, PathOpcode as Op
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.commands.subdocument_requests import TRAITS
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 X = P.XATTR
 MACRO = b'"${Mutation.CAS}"'
@@ -175,6 +176,40 @@ def test_flags_that_want_no_version() -> None:
     assert Status.SUCCESS is look_up(reading, D.ACCESS_DELETED)
     assert Status.INVALID_ARGUMENTS is look_up(reading, D.UPSERT)
     assert Status.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS is look_up(reading, D.REVIVE | D.ACCESS_DELETED)
+
+
+@rows(
+    ("feature", "value", "flags", "status"),
+    [
+        (
+            HelloFeature.SUBDOC_CREATE_AS_DELETED,
+            UPSERT,
+            D.CREATE_AS_DELETED | D.INSERT | D.ACCESS_DELETED,
+            Status.INVALID_ARGUMENTS,
+        ),
+        (HelloFeature.REPLACE_BODY_WITH_XATTR, UPSERT, D.REVIVE | D.ACCESS_DELETED, Status.INVALID_ARGUMENTS),
+        (
+            HelloFeature.REPLACE_BODY_WITH_XATTR,
+            mutation(Op.REPLACE_BODY_WITH_XATTR, b"x", flags=X),
+            D.ACCESS_DELETED,
+            Status.SUBDOC_INVALID_COMBO,
+        ),
+    ],
+)
+def test_old_nodes_refuse_newer_flags_and_opcodes(
+    feature: HelloFeature, value: bytes, flags: int, status: Status
+) -> None:
+    """A node without a feature refuses the flags and the opcode of its version, which need no negotiation."""
+    new, old = (
+        ready_client(with_options(features=features), features=[HelloFeature.XATTR, *USUAL_FEATURES])
+        for features in (IMPLEMENTED_FEATURES, IMPLEMENTED_FEATURES - {feature})
+    )
+    found = [
+        status_of(client.ask_of(Opcode.SUBDOC_MULTI_MUTATION, "ada", extras=bytes((flags,)), value=value))
+        for client in (new, old)
+    ]
+
+    assert [False, True] == [each is status for each in found]
 
 
 def test_attributes_must_be_granted() -> None:

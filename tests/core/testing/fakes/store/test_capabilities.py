@@ -42,7 +42,7 @@ IN_ALL = {
 )
 def test_capabilities_depend_on_the_storage(mode: StorageMode, expected: set[str]) -> None:
     """A bucket has the capabilities of its storage."""
-    assert expected == set(bucket_capabilities(mode, IMPLEMENTED_FEATURES))
+    assert expected == set(bucket_capabilities(mode, FakeNodeOptions()))
 
 
 @rows(
@@ -60,11 +60,22 @@ def test_capabilities_depend_on_the_storage(mode: StorageMode, expected: set[str
 def test_capabilities_depend_on_the_features(feature: HelloFeature, lost: set[str]) -> None:
     """A node without a feature does not announce the capabilities that need it."""
     whole, lacking = (
-        set(bucket_capabilities(StorageMode.COUCHSTORE, features))
+        set(bucket_capabilities(StorageMode.COUCHSTORE, FakeNodeOptions(features=features)))
         for features in (IMPLEMENTED_FEATURES, IMPLEMENTED_FEATURES - {feature})
     )
 
     assert lost == whole - lacking
+
+
+def test_nodes_before_7_1_announce_no_revival() -> None:
+    """A node as of version 7.0 announces no revival of removed documents, but replaces bodies with attributes."""
+    new, old = (
+        set(bucket_capabilities(StorageMode.COUCHSTORE, FakeNodeOptions(announces_revival=announces)))
+        for announces in (True, False)
+    )
+
+    assert {"subdoc.ReviveDocument"} == new - old
+    assert "subdoc.ReplaceBodyWithXattr" in old
 
 
 def test_capabilities_are_the_same_everywhere() -> None:
