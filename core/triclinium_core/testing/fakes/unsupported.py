@@ -159,6 +159,12 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
         Response.HTTP_501,
     ),
     Unsupported(
+        "search-controls",
+        "search",
+        "pauses of the ingestion, frozen plans and disallowed queries of an index",
+        Response.ACCEPTED,
+    ),
+    Unsupported(
         "search-administration",
         "search",
         "partitions, configuration, logs, backups, and statistics of nodes",
@@ -247,6 +253,7 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
             "settings/replications/**",
         ),
     ),
+    Unsupported("compaction", "management", "compaction of buckets and of views", Response.ACCEPTED),
     Unsupported(
         "statistics",
         "management",

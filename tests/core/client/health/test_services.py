@@ -32,6 +32,7 @@ from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.telemetry.defaults import ThresholdLoggingTracer
 from triclinium_core.testing.fakes.faults import Fault, delay, drop_response, hang_up, refuse_connection
 from triclinium_core.testing.fakes.services import faults
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 QUERY = (Service.QUERY,)
 EVERYTHING = ThresholdLoggingTracer(query_threshold=0, views_threshold=0, management_threshold=0)
@@ -224,7 +225,7 @@ def test_pings_carry_no_credentials(authenticator: Authenticator) -> None:
     assert streams == simulation.count(OpenStream)
 
 
-VIEW = ViewRequest(bucket_name="default", design_document="dd", view_name="v")
+VIEW = ViewRequest(bucket_name="travel", design_document="dd", view_name="v")
 
 
 @pytest.mark.parametrize(
@@ -235,6 +236,7 @@ VIEW = ViewRequest(bucket_name="default", design_document="dd", view_name="v")
 def test_canaries_carry_no_credentials(request_: ServiceRequest, target: bytes, status: int) -> None:
     """The canary of a circuit breaker sends no credentials, and any response, even an error, closes the breaker."""
     simulation = started(timeouts=ONE_SECOND)
+    simulation.nodes.script.answer("dd/v", FakeAnswer(), service=Service.VIEWS)
     simulation.nodes[0].faults.next(request_.service, drop_response(), times=20)
     simulation.nodes[0].faults.next(request_.service, faults.http_status(status))
     for _ in range(20):

@@ -75,6 +75,12 @@ _DEFAULTS: Mapping[StorageMode, Mapping[str, str]] = {
     },
 }
 
+_RESET_FOR_MAGMA: Mapping[str, str] = {"storageQuotaPercentage": "50"}
+"""Settings that a migration to Magma storage resets unless the request has them.
+
+Source: ns_server of version 7.6, "parse_validate_storage_quota_percentage".
+"""
+
 
 def storage_mode(settings: Mapping[str, str]) -> StorageMode:
     """Return the storage of a bucket with these settings; settings that are missing have their defaults."""
@@ -86,7 +92,8 @@ def with_defaults(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a new bucket, as in a form, with the defaults of its storage."""
     mode = storage_mode(settings)
     complete = {"ramQuotaMB": "100", "flushEnabled": "0", **_DEFAULTS[mode], **settings}
-    if mode is StorageMode.COUCHSTORE:
+    if mode in STORAGE_BACKENDS:
+        # A bucket with Magma storage has no views, but keeps the setting in case its storage changes.
         complete.setdefault("replicaIndex", "0" if complete["replicaNumber"] == "0" else "1")
     return complete
 
@@ -97,8 +104,9 @@ class FakeBucket:
 
     name: str
     settings: Mapping[str, str]
-    """Settings as in a form. The fake reports them, but applies only the type and storage, the flag for flushing,
-    the number of replicas in configs, and whether collections keep history."""
+    """Settings as in a form, including those of a former storage. The fake reports the settings of the present storage,
+    but applies only the type and storage, the flag for flushing, the number of replicas in configs, and whether
+    collections keep history."""
     collections: FakeCollections
     number: int = 0
     """Number of the bucket in the order of creation; another bucket of the same name has another number."""
@@ -118,7 +126,16 @@ class FakeBucket:
     @property
     def keeps_history(self) -> bool:
         """Whether new collections of the bucket keep older versions of their documents by default."""
+        return self.mode is StorageMode.MAGMA and self.settings.get("historyRetentionCollectionDefault") != "false"
+
+    @property
+    def forbids_couchstore(self) -> bool:
+        """Whether ``keeps_history`` was set explicitly, by a request or by the creation with Magma storage."""
         return self.settings.get("historyRetentionCollectionDefault") == "true"
+
+    def reported(self) -> Mapping[str, str]:
+        """Return the settings that the present storage has, except for ``replicaIndex``."""
+        return {name: self.settings.get(name, default) for name, default in _DEFAULTS[self.mode].items()}
 
 
 class FakeBuckets:
@@ -175,16 +192,11 @@ class FakeBuckets:
         return created
 
     def update(self, name: str, settings: Mapping[str, str]) -> None:
-        """Change the given settings of a bucket, and keep its other settings.
-
-        If its storage changes, settings that the new storage does not have are dropped.
-        """
+        """Change the given settings of a bucket, and keep its other settings, even if its storage changes."""
         known = self._buckets[name]
         updated = {**known.settings, **settings}
-        mode = storage_mode(updated)
-        if mode is not known.mode:
-            fitting = {*_DEFAULTS[mode], "ramQuotaMB", "flushEnabled"}
-            updated = with_defaults({key: value for key, value in updated.items() if key in fitting})
+        if known.mode is not StorageMode.MAGMA and storage_mode(updated) is StorageMode.MAGMA:
+            updated = {**updated, **_RESET_FOR_MAGMA, **settings}
         self._buckets[name] = replace(known, settings=updated)
         known.collections.keep_history(self._buckets[name].keeps_history)
 

@@ -69,12 +69,17 @@ def answer(node: NodeState, request: FakeRequest, segments: tuple[str, ...]) -> 
         case "DELETE", ():
             buckets.drop(name)
             node.cluster.services.design_documents.forget_bucket(name)
+            node.cluster.services.search_indexes.forget_bucket(name)
             node.cluster.ring()
             return ServiceReply()
         case "POST", ("controller", "doFlush"):
             if bucket.settings["flushEnabled"] != "1":
                 return as_json({"_": "Flush is disabled for the bucket"}, 400)
             buckets.flush(name)
+            return ServiceReply()
+        case "POST", ("controller", "compactBucket"):
+            return ServiceReply()
+        case "POST", ("ddocs", _, "controller", "compactView"):
             return ServiceReply()
         case "GET", ("ddocs",):
             if bucket.mode is not StorageMode.COUCHSTORE:
@@ -102,9 +107,10 @@ def _described(node: NodeState, bucket: FakeBucket, request: FakeRequest) -> Map
     described = {
         **identity,
         "bucketCapabilitiesVer": "",
-        "bucketCapabilities": bucket_capabilities(mode, node.options.features),
+        "bucketCapabilities": bucket_capabilities(mode, node.options),
         "controllers": controllers,
         "nodes": nodes_of(node, request),
+        "basicStats": _statistics(node, bucket),
         "authType": "sasl",
         "quota": {"ram": quota * len(node.map.members), "rawRAM": quota},
     }
@@ -118,8 +124,18 @@ def _described(node: NodeState, bucket: FakeBucket, request: FakeRequest) -> Map
             described["vBucketServerMap"] = vbucket_server_map(node.map, node.cluster.nodes, bucket)
     if mode is StorageMode.MAGMA:
         described["historyRetentionCollectionDefault"] = bucket.keeps_history
-    described |= {name: settings[name] for name in _TEXTS}
-    return described | {name: int(settings[name]) for name in _NUMBERS if name in settings}
+    reported = bucket.reported()
+    described |= {name: reported[name] for name in _TEXTS}
+    return described | {name: int(reported[name]) for name in _NUMBERS if name in reported}
+
+
+def _statistics(node: NodeState, bucket: FakeBucket) -> Mapping[str, object]:
+    """Return the number of documents of a bucket; the statistics of use are zero."""
+    ids = [uid for collections in bucket.collections.scopes.values() for uid in collections.values()]
+    unused = ("quotaPercentUsed", "opsPerSec", "diskUsed", "dataUsed", "memUsed")
+    return dict.fromkeys((*unused, "hitRatio" if bucket.is_memcached else "diskFetches"), 0) | {
+        "itemCount": node.documents.count(bucket.name, set(ids))
+    }
 
 
 def _create(node: NodeState, form: Mapping[str, str]) -> ServiceReply:
@@ -139,7 +155,7 @@ def _update(node: NodeState, bucket: FakeBucket, form: Mapping[str, str]) -> Ser
     if errors:
         return as_json({"errors": errors, "summaries": {}}, 400)
     if bucket.mode is StorageMode.MAGMA and settings.get("storageBackend") == StorageMode.COUCHSTORE:
-        keeping = {"bucket": bucket.keeps_history, "collections": bucket.collections.any_history}
+        keeping = {"bucket": bucket.forbids_couchstore, "collections": bucket.collections.any_history}
         place = next((place for place, keeps in keeping.items() if keeps), None)
         if place is not None:
             text = f"Cannot migrate storage mode. history_retention enabled on {place}."

@@ -9,7 +9,7 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, unanswered, without_rows
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.management import buckets, pools, users
-from triclinium_core.testing.fakes.store.config import encode_config
+from triclinium_core.testing.fakes.store.config import bucket_uuid, encode_config
 from triclinium_core.testing.fakes.store.state import NodeState
 
 
@@ -35,6 +35,10 @@ def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
 
 
 def _answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
+    mismatch = _mismatch(node, request)
+    if mismatch is not None:
+        text = f"{mismatch} uuid does not match the requested.\r\n".encode()
+        return ServiceReply(status=404, body=text, content_type="text/plain", applied=False)
     match request.method, request.segments:
         case "GET", ("pools",):
             return as_json(pools.all_pools(node))
@@ -53,6 +57,20 @@ def _answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
             return buckets.answer(node, request, tuple(further))
         case _:
             return users.answer(node, request)
+
+
+def _mismatch(node: NodeState, request: FakeRequest) -> str | None:
+    """Return which of the UUIDs in the request is not the current one, that of the cluster or of the bucket."""
+    # Source: ns_server, "check_uuid" and "check_bucket_uuid" of menelaus_web.
+    given = request.parameters
+    if given.get("uuid", pools.cluster_uuid(node)) != pools.cluster_uuid(node):
+        return "Cluster"
+    match request.segments:
+        case ("pools", "default", "buckets" | "b" | "bs", name, *_) if name in node.cluster.buckets:
+            uuid = bucket_uuid(node.cluster.buckets[name])
+            return None if given.get("bucket_uuid", uuid) == uuid else "Bucket"
+        case _:
+            return None
 
 
 def config_of(node: NodeState, bucket: str | None) -> bytes:

@@ -58,9 +58,7 @@ def cluster(node: NodeState, request: FakeRequest) -> Mapping[str, object]:
             "terseBucketsBase": "/pools/default/b/",
             "terseStreamingBucketsBase": "/pools/default/bs/",
         },
-        "bucketNames": [
-            {"bucketName": bucket.name, "uuid": bucket_uuid(bucket.name)} for bucket in node.cluster.buckets
-        ],
+        "bucketNames": [{"bucketName": bucket.name, "uuid": bucket_uuid(bucket)} for bucket in node.cluster.buckets],
         "clusterName": node.options.cluster_name or "",
         "rebalanceStatus": "none",
         "nodeServicesUri": "/pools/default/nodeServices",

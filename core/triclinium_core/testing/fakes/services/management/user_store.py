@@ -7,7 +7,7 @@ Roles are stored but not enforced: any authenticated user may do everything. KV 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from triclinium_core.testing.fakes.services.management.roles import GrantedRole
@@ -62,6 +62,15 @@ class FakeUsers:
         user = self.users.get((LOCAL, name))
         return None if user is None else user.password
 
+    def drop_group(self, name: str) -> bool:
+        """Remove a group, also from its users, and return whether it existed."""
+        if self.groups.pop(name, None) is None:
+            return False
+        for key, user in self.users.items():
+            if name in user.groups:
+                self.users[key] = replace(user, groups=tuple(group for group in user.groups if group != name))
+        return True
+
     def new_uuid(self) -> str:
         """Return the UUID of a new user; UUIDs count up, so that runs are reproducible."""
         self._created += 1
@@ -70,11 +79,10 @@ class FakeUsers:
     def described_user(self, domain: str, name: str, buckets: FakeBuckets) -> Mapping[str, object]:
         """Return a user as the cluster manager reports it, with the roles whose places exist."""
         user = self.users[domain, name]
-        groups = [group for group in user.groups if group in self.groups]
         origins: dict[GrantedRole, list[Mapping[str, str]]] = {}
         for role in user.roles:
             origins.setdefault(role, []).append({"type": "user"})
-        for group in groups:
+        for group in user.groups:
             for role in self.groups[group].roles:
                 origins.setdefault(role, []).append({"type": "group", "name": group})
         described: dict[str, object] = {
@@ -83,7 +91,7 @@ class FakeUsers:
             "roles": [
                 {**role.described(), "origins": found} for role, found in origins.items() if role.is_valid(buckets)
             ],
-            "groups": groups,
+            "groups": user.groups,
             "external_groups": [],
         }
         if user.display_name is not None:

@@ -102,14 +102,14 @@ def _put_user(node: NodeState, domain: str, name: str, form: Mapping[str, str]) 
 
 
 def _about_group(node: NodeState, request: FakeRequest, name: str) -> ServiceReply | None:
-    groups = node.cluster.services.users.groups
+    users = node.cluster.services.users
     match request.method:
         case "GET":
-            if name not in groups:
+            if name not in users.groups:
                 return _missing("Unknown group.")
-            return as_json(node.cluster.services.users.described_group(name, node.cluster.buckets))
+            return as_json(users.described_group(name, node.cluster.buckets))
         case "DELETE":
-            return _missing("Group was not found.") if groups.pop(name, None) is None else as_json("")
+            return as_json("") if users.drop_group(name) else _missing("Group was not found.")
         case "PUT":
             return _put_group(node, name, request.form)
         case _:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 
+BUCKET_SOURCES = frozenset({"couchbase", "gocbcore"})
+"""Types of sources that are buckets."""
+
 
 class FakeSearchIndexes:
     """Definitions of indexes by name; the name of an index in a scope is ``BUCKET.SCOPE.NAME``."""
@@ -24,6 +27,12 @@ class FakeSearchIndexes:
         """Remove an index, which must exist."""
         self._changes += 1
         del self.definitions[name], self.searches[name]
+
+    def forget_bucket(self, bucket: str) -> None:
+        """Remove the indexes of a bucket."""
+        for name, each in list(self.definitions.items()):
+            if each.get("sourceType") in BUCKET_SOURCES and each.get("sourceName") == bucket:
+                self.remove(name)
 
     def put(self, name: str, definition: Mapping[str, object]) -> str:
         """Store a definition, and return its new UUID."""

@@ -1,11 +1,12 @@
 """Search service: stored indexes and scripted hits; nothing is indexed.
 
 Source: SDK-RFC 0052, 0054 SearchIndexManager; Couchbase Server documentation, "Search REST API"; cbgt
-``rest/rest_index.go``, ``rest/rest_manage.go``; cbft ``ns_server.go``.
+``rest/rest_create_index.go``, ``manager_api.go``, ``rest/rest_index.go``, ``rest/rest_manage.go``; cbft ``ns_server.go``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -15,7 +16,8 @@ from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.search import statistics
 from triclinium_core.testing.fakes.services.search.analysis import NotAnalyzed, analyze, check_mapping
-from triclinium_core.testing.fakes.services.search.indexes import FakeSearchIndexes
+from triclinium_core.testing.fakes.services.search.indexes import BUCKET_SOURCES
+from triclinium_core.testing.fakes.store.config import bucket_uuid
 from triclinium_core.testing.fakes.store.state import NodeState
 from triclinium_core.testing.fakes.unsupported import PAGE, reason
 
@@ -29,6 +31,24 @@ SEARCH_SECONDS = 0.000_1
 
 IMPLEMENTATION = "5.7.0"
 """Version of the format of index definitions."""
+
+ANY_UUID = "*"
+"""UUID in a request that creates an index or replaces any definition."""
+
+_NAME = re.compile(r"[A-Za-z][0-9A-Za-z_\-]*")
+"""Valid names of new indexes, without the scope."""
+_TYPES = frozenset({"fulltext-index", "fulltext-alias"})
+
+
+class _Wanted(msgspec.Struct, rename="camel"):
+    """Definition in a request, as far as the service checks it."""
+
+    type: str = ""
+    source_type: str = ""
+    source_name: str = ""
+    source_uuid: str = msgspec.field(default="", name="sourceUUID")
+    uuid: str = ""
+
 
 _CONTROLS: Mapping[str, tuple[str, ...]] = {
     "ingestControl": ("pause", "resume"),
@@ -96,7 +116,7 @@ def _answer(node: NodeState, request: FakeRequest, prefix: str, further: tuple[s
         case "POST", ("query",):
             return _query(node, request, name, is_known=known is not None)
         case "PUT", ():
-            return _put(indexes, request, name)
+            return _put(node, request, prefix, further[0])
         case _ if known is None:
             return _unknown_index(name)
         case "GET", ():
@@ -132,20 +152,50 @@ def _analyze(request: FakeRequest, name: str, definition: Mapping[str, object]) 
         return _failed(f"{name} has {problem}: {reason('search-mappings')}", status=501)
 
 
-def _put(indexes: FakeSearchIndexes, request: FakeRequest, name: str) -> ServiceReply:
-    definition = request.document()
+def _put(node: NodeState, request: FakeRequest, prefix: str, short_name: str) -> ServiceReply:
+    """Create an index, or replace the definition that has the UUID in the request."""
+    name, parameters = prefix + short_name, request.parameters
+    definition = request.document() if request.body else {}
     if definition is None:
-        return _failed(f"rest_create_index: error creating index: {name}, err: the definition is not a JSON object")
+        return _failed(f"rest_create_index: could not unmarshal json, indexName: {short_name}, err: no JSON object")
+    try:
+        # In Go, null leaves a field as it is.
+        wanted = msgspec.convert({key: value for key, value in definition.items() if value is not None}, _Wanted)
+    except msgspec.ValidationError as error:
+        return _failed(f"rest_create_index: could not unmarshal json, indexName: {short_name}, err: {error}")
+    if not wanted.type:
+        return _failed(f"rest_create_index: index type is required, indexName: {short_name}")
+    if not wanted.source_type:
+        return _failed(f"rest_create_index: sourceType is required, indexName: {short_name}")
+    uuid = parameters.get("prevIndexUUID") or parameters.get("indexUUID") or wanted.uuid
+    if not uuid and _NAME.fullmatch(short_name) is None:
+        return _not_created(name, f'CreateIndex, indexName is invalid, indexName: "{short_name}"')
+    if wanted.type not in _TYPES:
+        return _not_created(name, f"CreateIndex, unknown indexType: {wanted.type}")
+    source = wanted.source_name or short_name
+    if wanted.source_type in BUCKET_SOURCES:
+        bucket = node.cluster.buckets.get(source)
+        if bucket is None:
+            text = "failed to connect to or retrieve information from source"
+            found = f"sourceType: {wanted.source_type}, sourceName: {source}, sourceUUID: {wanted.source_uuid}"
+            return _not_created(name, f"{text}, {found}, err: bucket not found", status=500)
+        if wanted.source_uuid not in ("", bucket_uuid(bucket)):
+            return _not_created(name, f"CreateIndex failed, sourceUUID mismatched for sourceName: {source}")
+        definition |= {"sourceName": source, "sourceUUID": bucket_uuid(bucket)}
+    indexes = node.cluster.services.search_indexes
     known = indexes.definitions.get(name)
-    uuid = definition.get("uuid") or None
-    if known is not None and uuid is None:
-        text = "cannot create index because an index with the same name already exists"
-        return _failed(f"rest_create_index: error creating index: {name}, err: manager_api: {text}: {name}")
-    if uuid is not None and (known is None or uuid != known["uuid"]):
-        return _failed(
-            f"rest_create_index: error creating index: {name}, err: manager_api: the uuid {uuid} is not current"
-        )
+    if known is not None and not uuid:
+        return _not_created(name, f"cannot create index because an index with the same name already exists: {name}")
+    if known is None and uuid not in ("", ANY_UUID):
+        return _not_created(name, f"index missing for update, indexName: {name}")
+    if known is not None and uuid not in (known["uuid"], ANY_UUID):
+        text = "perhaps there was concurrent index definition update"
+        return _not_created(name, f"{text}, current index UUID: {known['uuid']}, did not match input UUID: {uuid}")
     return as_json({"status": "ok", "uuid": indexes.put(name, definition), "name": name})
+
+
+def _not_created(name: str, text: str, *, status: int = 400) -> ServiceReply:
+    return _failed(f"rest_create_index: error creating index: {name}, err: manager_api: {text}", status=status)
 
 
 def _query(node: NodeState, request: FakeRequest, name: str, *, is_known: bool) -> ServiceReply:

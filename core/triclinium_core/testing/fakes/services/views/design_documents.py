@@ -37,5 +37,5 @@ class FakeDesignDocuments:
         path = f"/pools/default/buckets/{quote(bucket, safe='')}/ddocs/{quote(f'_design/{name}', safe='')}/controller"
         return {
             "doc": {"meta": {"id": f"_design/{name}", "rev": revision}, "json": document},
-            "controllers": {"compact": f"{path}/compactView", "setUpdateMinChanges": f"{path}/setUpdateMinChanges"},
+            "controllers": {"compact": f"{path}/compactView"},
         }

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, with_rows
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
+from triclinium_core.testing.fakes.store.buckets import StorageMode
 from triclinium_core.testing.fakes.store.state import NodeState
 from triclinium_core.testing.fakes.unsupported import PAGE
 
@@ -34,8 +35,8 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
     match request.method, request.segments:
         case "GET", ():
             return as_json({"couchdb": "Welcome", "version": "fake"})
-        case _, (bucket, "_design", *_) if bucket not in node.cluster.buckets:
-            return _failed(404, "not_found", "no_db_file")
+        case _, (bucket, "_design", *_) if (reason := _lacks_views(node, bucket)) is not None:
+            return _failed(404, "not_found", reason)
         case (("GET" | "POST"), (bucket, "_design", name, "_view", view)):
             return _query(node, request, documents.get((bucket, name)), view)
         case "PUT", (bucket, "_design", name):
@@ -74,6 +75,16 @@ def _query(node: NodeState, request: FakeRequest, document: Mapping[str, object]
         return {"errors": scripted.errors} if scripted.errors else {}
 
     return with_rows(scripted, before={"total_rows": total}, rows_key="rows", after=after)
+
+
+def _lacks_views(node: NodeState, bucket: str) -> str | None:
+    """Return the reason why a bucket has no views, or None if it can have views."""
+    # Source: ns_server of version 7.6, "capi_frontend", verify_bucket_auth.
+    known = node.cluster.buckets.get(bucket)
+    if known is None:
+        return "missing"
+    is_right = known.mode is StorageMode.COUCHSTORE
+    return None if is_right else "views are supported only on couchbase buckets with couchstore storage backend"
 
 
 def _failed(status: int, error: str, reason: str) -> ServiceReply:

@@ -254,6 +254,7 @@ def test_storage_migrates(manager: Manager) -> None:
     path = f"{BUCKETS}/beer"
     to_magma = manager.submit("POST", path, storageBackend="magma").status
     magma = described(manager)
+    manager.submit("POST", path, historyRetentionCollectionDefault="true")
     refused = manager.submit("POST", path, storageBackend="couchstore").status
     manager.submit("POST", path, historyRetentionCollectionDefault="false")
     manager.submit("POST", f"{path}/scopes/_default/collections", name="kept", history="true")
@@ -267,6 +268,36 @@ def test_storage_migrates(manager: Manager) -> None:
     assert ("couchstore", None) == (couch["storageBackend"], couch.get("storageQuotaPercentage"))
     assert "nonDedupedHistory" in magma["bucketCapabilities"]  # type: ignore[operator]
     assert "nonDedupedHistory" not in couch["bucketCapabilities"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("created", [0, 1])
+def test_migrations_keep_replica_index(manager: Manager, created: int) -> None:
+    """A bucket with Magma storage does not report ``replicaIndex``, but has it again after the way back."""
+    create(manager, {"ramQuotaMB": 1024, "replicaIndex": created})
+    reported = []
+    for storage in ("magma", "couchstore"):
+        manager.submit("POST", f"{BUCKETS}/beer", storageBackend=storage)
+        reported.append(described(manager).get("replicaIndex"))
+
+    assert [None, bool(created)] == reported
+
+
+def test_migrations_keep_settings_of_magma(manager: Manager) -> None:
+    """Settings that only Magma has stay at an update, but Couchstore hides them, and all but the quota return."""
+    create(manager, {"ramQuotaMB": 1024})
+    path = f"{BUCKETS}/beer"
+    manager.submit("POST", path, storageBackend="magma", historyRetentionSeconds=7, storageQuotaPercentage=20)
+    manager.submit("POST", path, maxTTL=1)
+    first = described(manager)
+    manager.submit("POST", path, storageBackend="couchstore")
+    couch = described(manager)
+    manager.submit("POST", path, storageBackend="magma")
+    again = described(manager)
+
+    names = ("historyRetentionSeconds", "historyRetentionCollectionDefault", "storageQuotaPercentage")
+    assert [[7, True, 20], [None, None, None], [7, True, 50]] == [
+        [each.get(name) for name in names] for each in (first, couch, again)
+    ]
 
 
 def test_replicas_of_a_bucket_in_configs() -> None:
@@ -292,6 +323,74 @@ def test_description_without_vbuckets(manager: Manager) -> None:
     whole, short = (manager.ask("GET", f"{BUCKETS}/default{query}").document for query in ("", "?skipMap=true"))
 
     assert {"vBucketServerMap"} == whole.keys() - short.keys()
+
+
+def test_new_bucket_has_another_uuid(manager: Manager) -> None:
+    """A bucket that is created again has another UUID, the same in its config and in its description."""
+    uuids = []
+    for _ in range(2):
+        create(manager, {})
+        uuids.append(described(manager)["uuid"])
+        assert uuids[-1] == manager.ask("GET", "/pools/default/b/beer").document["uuid"]
+        manager.ask("DELETE", f"{BUCKETS}/beer")
+
+    assert uuids[0] != uuids[1]
+
+
+def test_uuids_in_requests_must_be_current(manager: Manager) -> None:
+    """A request with the UUID of another cluster or bucket gets 404, and one with the current UUIDs is answered."""
+    cluster, bucket = manager.ask("GET", "/pools").document["uuid"], described(manager, "default")["uuid"]
+    answers = [
+        manager.ask("GET", f"{target}?{name}={uuid}")
+        for target, name, current in (
+            ("/pools/default", "uuid", cluster),
+            (f"{BUCKETS}/default", "bucket_uuid", bucket),
+            ("/pools/default/b/default", "bucket_uuid", bucket),
+            (f"{BUCKETS}/default/scopes", "bucket_uuid", bucket),
+        )
+        for uuid in (current, "0")
+    ]
+
+    assert [200, 404] * 4 == [answered.status for answered in answers]
+    assert 404 == manager.ask("GET", "/pools/default/bs/default?bucket_uuid=0").status
+    assert [b"Cluster uuid", *[b"Bucket uuid"] * 3] == [
+        answered.body.partition(b" does not match")[0] for answered in answers[1::2]
+    ]
+
+
+def test_description_counts_the_documents(manager: Manager) -> None:
+    """The description of a bucket has its number of documents, in all collections, without removed ones."""
+    create(manager, {})
+    documents, pets = manager.node.documents, manager.node.collections.create("zoo", "pets")
+    for bucket, key, uid in (("default", "a", 0), ("default", "b", 0), ("default", "c", pets), ("beer", "d", 0)):
+        documents.put(bucket, key, b"1", collection_id=uid)
+    documents.remove("default", "a")
+    counts = [
+        json.loads(manager.ask("GET", f"{BUCKETS}/{name}").body)["basicStats"]["itemCount"]
+        for name in ("default", "beer")
+    ]
+
+    assert [2, 1] == counts
+
+
+@rows(("form", "expected"), [({}, "diskFetches"), (EPHEMERAL, "diskFetches"), (MEMCACHED, "hitRatio")])
+def test_statistics_depend_on_the_type(manager: Manager, form: Mapping[str, object], expected: str) -> None:
+    """Only a memcached bucket has a hit ratio; the other ones have fetches from the disk."""
+    create(manager, form)
+    statistics = json.loads(manager.ask("GET", f"{BUCKETS}/beer").body)["basicStats"]
+
+    assert [expected] == [name for name in ("diskFetches", "hitRatio") if name in statistics]
+    manager.ask("DELETE", f"{BUCKETS}/beer")
+
+
+def test_compaction_is_accepted(manager: Manager) -> None:
+    """The cluster manager accepts the compactions whose addresses it returns."""
+    manager.node.cluster.services.design_documents.put("default", "people", {})
+    (row,) = json.loads(manager.ask("GET", f"{BUCKETS}/default/ddocs").body)["rows"]
+    bucket = json.loads(manager.ask("GET", f"{BUCKETS}/default").body)
+    targets = [bucket["controllers"]["compactAll"], row["controllers"]["compact"]]
+
+    assert [200, 200] == [manager.ask("POST", target).status for target in targets]
 
 
 def test_design_documents_end_with_their_bucket(manager: Manager) -> None:

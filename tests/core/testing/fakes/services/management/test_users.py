@@ -70,6 +70,17 @@ def test_users_and_groups(manager: Manager) -> None:
     ] == groups
 
 
+def test_dropped_group_leaves_its_users(manager: Manager) -> None:
+    """A group that is created again does not have the users of the dropped group; these keep their other groups."""
+    for group in ("readers", "gone"):
+        manager.submit("PUT", f"{GROUPS}/{group}", roles="admin")
+    manager.submit("PUT", f"{USERS}/ada", password="secret", groups="gone,readers")
+    manager.ask("DELETE", f"{GROUPS}/gone")
+    manager.submit("PUT", f"{GROUPS}/gone", roles="admin")
+
+    assert ["readers"] == manager.ask("GET", f"{USERS}/ada").document["groups"]
+
+
 @rows(
     ("text", "expected"),
     [

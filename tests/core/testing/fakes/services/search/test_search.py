@@ -17,6 +17,11 @@ from triclinium_core.testing.fakes.unsupported import PAGE
 SCOPED = "/api/bucket/travel/scope/inventory/index"
 
 
+def definition(**fields: object) -> bytes:
+    """Return the definition of an index of the default bucket, as JSON, with these fields."""
+    return json.dumps({"type": "fulltext-index", "sourceType": "gocbcore", "sourceName": "default", **fields}).encode()
+
+
 @pytest.fixture
 def client() -> HttpClient:
     """Return a connection to the search service of a lone node."""
@@ -27,9 +32,9 @@ def client() -> HttpClient:
 def test_index_is_created_and_dropped(path: str) -> None:
     """An index is kept and listed until it is dropped; an update must name its current uuid."""
     client = HttpClient(FakeNode(), Service.SEARCH)
-    put = client.ask("PUT", f"{path}/names", b'{"type": "fulltext-index"}')
+    put = client.ask("PUT", f"{path}/names", definition())
     found = client.ask("GET", f"{path}/names").document["indexDef"]
-    again = client.ask("PUT", f"{path}/names", b'{"type": "fulltext-index"}')
+    again = client.ask("PUT", f"{path}/names", definition())
     updated = client.ask("PUT", f"{path}/names", json.dumps(found).encode())
     stale = client.ask("PUT", f"{path}/names", json.dumps(found).encode())
     listed = client.ask("GET", path).document["indexDefs"]
@@ -44,6 +49,63 @@ def test_index_is_created_and_dropped(path: str) -> None:
     assert client.ask("GET", "/api/index").document["indexDefs"]["indexDefs"] == {}  # type: ignore[index]
     assert {} == other["indexDefs"]  # type: ignore[index]
     assert b"index not found" in client.ask("GET", f"{path}/names").body
+
+
+@rows(
+    ("target", "body", "status", "words"),
+    [
+        ("names", {"type": 7}, 400, "could not unmarshal json"),
+        ("names", {"type": None}, 400, "index type is required"),
+        ("a-b_7", {}, 200, "ok"),
+        ("nulls", {"sourceUUID": None, "uuid": None}, 200, "ok"),
+        ("names", {"type": ""}, 400, "index type is required"),
+        ("names", {"sourceType": ""}, 400, "sourceType is required"),
+        ("names", {"type": "vector"}, 400, "unknown indexType: vector"),
+        ("7", {}, 400, "indexName is invalid"),
+        ("7", {"uuid": "1"}, 400, "index missing for update"),
+        ("names", {"sourceName": "gone"}, 500, "sourceName: gone"),
+        ("names", {"sourceName": ""}, 500, "sourceName: names"),
+        ("names", {"sourceUUID": "7"}, 400, "sourceUUID mismatched for sourceName: default"),
+        ("names", {"uuid": "1"}, 400, "index missing for update"),
+        ("names?prevIndexUUID=1", {}, 400, "index missing for update"),
+        ("it?indexUUID=1", {}, 400, "did not match input UUID: 1"),
+        ("it", {"uuid": "*"}, 200, "ok"),
+        ("names", {"uuid": "*"}, 200, "ok"),
+        ("both", {"sourceName": "gone", "sourceType": "nil", "type": "fulltext-alias"}, 200, "ok"),
+    ],
+)
+def test_definitions_are_checked(
+    client: HttpClient, target: str, body: dict[str, object], status: int, words: str
+) -> None:
+    """A definition needs types, a valid name, an existing bucket, and the UUID of the definition that it replaces."""
+    client.ask("PUT", "/api/index/it", definition())
+    answered = client.ask("PUT", f"/api/index/{target}", definition(**body))
+
+    assert status == answered.status
+    assert words in answered.body.decode()
+
+
+def test_definition_gets_the_uuid_of_the_bucket(client: HttpClient) -> None:
+    """A definition without a bucket gets the one of its name; without its UUID, the current one to be sent again."""
+    client.ask("PUT", "/api/index/default", definition(sourceName=""))
+    found = client.ask("GET", "/api/index/default").document["indexDef"]
+    bucket = HttpClient(client.node, Service.MANAGEMENT, 2).ask("GET", "/pools/default/b/default").document
+
+    assert ("default", bucket["uuid"]) == (found["sourceName"], found["sourceUUID"])  # type: ignore[index]
+    assert 200 == client.ask("PUT", "/api/index/default", json.dumps(found).encode()).status
+
+
+def test_indexes_end_with_their_bucket(client: HttpClient) -> None:
+    """Dropping a bucket drops its indexes, and keeps those of other sources, even if these have its name."""
+    manager = HttpClient(client.node, Service.MANAGEMENT, 2)
+    manager.ask("POST", "/pools/default/buckets", b"name=beer&ramQuotaMB=100")
+    client.ask("PUT", "/api/index/ours", definition(sourceName="beer"))
+    client.ask("PUT", "/api/index/theirs", definition())
+    client.ask("PUT", "/api/index/alias", definition(type="fulltext-alias", sourceType="nil", sourceName="beer"))
+    manager.ask("DELETE", "/pools/default/buckets/beer")
+
+    left = client.ask("GET", "/api/index").document["indexDefs"]
+    assert ["theirs", "alias"] == list(left["indexDefs"])  # type: ignore[index]
 
 
 def test_hits_are_scripted(client: HttpClient) -> None:
@@ -94,13 +156,13 @@ def test_partial_search_failure(client: HttpClient) -> None:
         ("GET", "/api/nsstats/index/gone", 400, "index not found"),
         ("POST", "/api/index/gone/analyzeDoc", 400, "index not found"),
         ("POST", "/api/index/it/analyzeDoc", 500, "not a JSON object"),
-        ("PUT", "/api/index/it", 400, "JSON"),
+        ("PUT", "/api/index/it", 400, "index type is required"),
     ],
 )
 def test_other_requests(method: str, target: str, status: int, words: str) -> None:
     """Requests without a scripted answer get the expected status, and a body with the expected words."""
     client = HttpClient(FakeNode(), Service.SEARCH)
-    client.ask("PUT", "/api/index/it", b"{}")
+    client.ask("PUT", "/api/index/it", definition())
     answered = client.ask(method, target)
 
     assert status == answered.status
@@ -114,12 +176,12 @@ def test_count_and_statistics_follow_the_documents(client: HttpClient) -> None:
         client.node.documents.put("default", key, b"{}", collection_id=collection_id)
     client.node.documents.remove("default", "dan", collection_id=hotels)
     scoped = {"doc_config": {"mode": "scope.collection.type_field"}, "mapping": {"types": {"inventory.hotel.x": {}}}}
-    for name, definition in (
-        ("all", {"sourceName": "default"}),
-        ("hotels", {"sourceName": "default", "params": scoped}),
-        ("gone", {"sourceName": "travel"}),
+    for name, body in (
+        ("all", definition()),
+        ("hotels", definition(params=scoped)),
+        ("gone", definition(sourceType="nil", sourceName="travel")),
     ):
-        client.ask("PUT", f"/api/index/{name}", json.dumps(definition).encode())
+        client.ask("PUT", f"/api/index/{name}", body)
     client.ask("POST", "/api/index/hotels/query", b"{}")
     counts = [client.ask("GET", f"/api/index/{name}/count").document["count"] for name in ("all", "hotels", "gone")]
     every = client.ask("GET", "/api/nsstats").document
@@ -138,7 +200,7 @@ def test_dropped_index_forgets_its_searches(client: HttpClient) -> None:
     """An index with the name of a dropped index has no searches."""
     counts = []
     for _ in range(2):
-        client.ask("PUT", "/api/index/it", b"{}")
+        client.ask("PUT", "/api/index/it", definition())
         client.ask("POST", "/api/index/it/query", b"{}")
         counts.append(client.ask("GET", "/api/nsstats/index/it").document["total_queries"])
         client.ask("DELETE", "/api/index/it")
@@ -173,7 +235,7 @@ def test_analysis_reads_a_text_once() -> None:
 
 def test_documents_are_analyzed(client: HttpClient) -> None:
     """An index with a dynamic mapping returns the terms of each field, with the place of each."""
-    client.ask("PUT", f"{SCOPED}/it", b'{"params": {"mapping": {"default_analyzer": "standard"}}}')
+    client.ask("PUT", f"{SCOPED}/it", definition(params={"mapping": {"default_analyzer": "standard"}}))
     document = {"a": "The Inn, an inn", "b": {"c": [True, "\u00e9t\u00e9"]}, "d": None, "e": "2026-02-30"}
     answered = client.ask("POST", f"{SCOPED}/it/analyzeDoc", json.dumps(document).encode()).document
     *fields, no_date = list(answered["analyzed"])  # type: ignore[call-overload]
@@ -221,7 +283,7 @@ def test_documents_are_analyzed(client: HttpClient) -> None:
 )
 def test_other_mappings_are_not_analyzed(client: HttpClient, mapping: object, document: object) -> None:
     """A mapping or a value whose analysis is not supported gets 501 with a body that names the page."""
-    client.ask("PUT", "/api/index/it", json.dumps({"params": {"mapping": mapping}}).encode())
+    client.ask("PUT", "/api/index/it", definition(params={"mapping": mapping}))
     answered = client.ask("POST", "/api/index/it/analyzeDoc", json.dumps(document).encode())
 
     assert 501 == answered.status

@@ -54,7 +54,7 @@ def test_design_document_is_created_and_dropped(client: HttpClient) -> None:
     [
         ("GET", DESIGN, 404, "missing"),
         ("GET", f"{DESIGN}/_view/by_name", 404, "missing"),
-        ("GET", "/gone/_design/people/_view/by_name", 404, "no_db_file"),
+        ("GET", "/gone/_design/people/_view/by_name", 404, "missing"),
         ("GET", "/default/elsewhere", 404, f"no such path; {PAGE}"),
         ("PUT", DESIGN, 400, "JSON"),
         ("GET", "/", 200, ""),
@@ -66,6 +66,20 @@ def test_other_requests(method: str, target: str, status: int, reason: str) -> N
 
     assert status == answered.status
     assert reason in answered.body.decode()
+
+
+@pytest.mark.parametrize("form", [b"storageBackend=magma&ramQuotaMB=1024", b"bucketType=ephemeral&ramQuotaMB=100"])
+def test_only_couchstore_has_views(client: HttpClient, form: bytes) -> None:
+    """The views of a bucket with other storage are refused, even if they are scripted."""
+    client.node.script.answer("people/by_name", FakeAnswer(rows=[]), service=Service.VIEWS)
+    HttpClient(client.node, Service.MANAGEMENT, 2).ask("POST", "/pools/default/buckets", b"name=beer&" + form)
+    answers = [
+        client.ask("PUT", "/beer/_design/people", b"{}"),
+        client.ask("GET", "/beer/_design/people/_view/by_name"),
+    ]
+
+    assert [404, 404] == [answered.status for answered in answers]
+    assert all(b"couchstore storage backend" in answered.body for answered in answers)
 
 
 def test_missing_view(client: HttpClient) -> None:
