@@ -55,7 +55,7 @@ pytestmark = pytest.mark.native
 
 TRAVEL = Keyspace("travel")
 APP = PasswordAuthenticator("app", "secret")
-SECONDS_MAX = 30.0
+SECONDS_MAX = 250.0
 """Seconds after which a test counts as hanging."""
 
 variable = ContextVar("variable", default="of nobody")

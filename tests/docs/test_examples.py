@@ -25,7 +25,7 @@ from triclinium_core.tools.vectors.questions import FAMILIES
 
 pytestmark = pytest.mark.native
 
-SECONDS_MAX = 60
+SECONDS_MAX = 500
 """Seconds after which a program counts as hanging."""
 
 TUTORIAL = DOCS / "tutorial.md"

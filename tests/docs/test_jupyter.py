@@ -17,7 +17,8 @@ from tests.docs.pages import DOCS, Block, blocks_of
 pytestmark = pytest.mark.native
 
 PAGE = DOCS / "howto" / "jupyter.md"
-SECONDS_MAX = 60
+SECONDS_MAX = 250
+"""Seconds after which a kernel counts as hanging."""
 
 
 class Ran(NamedTuple):

@@ -50,7 +50,8 @@ SIGNATURE_LENGTH_MAX = 1100
 pytestmark = [pytest.mark.native, pytest.mark.long]
 
 
-@pytest.fixture(scope="module")
+# A worker of pytest-xdist that returns to this module must not build the pages again.
+@pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder with the HTML pages."""
     folder: Path = tmp_path_factory.mktemp("html")

@@ -26,6 +26,9 @@ SCRIPTS = {
 }
 """File that the page creates for each shell, in the home folder."""
 
+SECONDS_MAX = 300
+"""Seconds after which a program counts as hanging."""
+
 COMPLETE = """
 source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
@@ -42,7 +45,7 @@ def bash(program: str, *arguments: str, home: Path, **variables: str) -> subproc
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {"PATH": path, "HOME": str(home), **variables}
     command = ["bash", "--norc", "--noprofile", "-c", program, "bash", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS_MAX)
 
 
 @pytest.fixture(scope="module")

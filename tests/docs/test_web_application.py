@@ -38,10 +38,10 @@ from triclinium.testing import (
 
 pytestmark = pytest.mark.native
 
+SECONDS_MAX = 200.0
+"""Seconds after which a test counts as hanging."""
 CLIENTS = 16
 NOTES_BEFORE_THE_STOP = 100
-RACES_MAX = 2
-"""Requests that may arrive while hypercorn closes their idle connection, and end without a response."""
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -55,7 +55,7 @@ class Server(NamedTuple):
 
 
 @asynccontextmanager
-async def served(bucket: str = BUCKET, seconds_per_request: float = 1.0) -> AsyncIterator[Server]:
+async def served(bucket: str = BUCKET, seconds_per_request: float = 3.0) -> AsyncIterator[Server]:
     """Serve the application on a free port during a block, and stop it at the end."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -67,14 +67,14 @@ async def served(bucket: str = BUCKET, seconds_per_request: float = 1.0) -> Asyn
         config.errorlog = None
         (address,) = await nursery.start(serving(app, config, stop.wait))
         limits = httpx.Limits(max_connections=None)
-        async with httpx.AsyncClient(base_url=address, timeout=20, limits=limits) as http:
+        async with httpx.AsyncClient(base_url=address, timeout=SECONDS_MAX, limits=limits) as http:
             yield Server(http, fake, stop, exporter)
         stop.set()
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition that has no event, for at most ten seconds."""
-    with trio.fail_after(10):
+    """Wait for a condition that has no event."""
+    with trio.fail_after(SECONDS_MAX):
         while not condition():  # noqa: ASYNC110 - there is no event to wait for
             await trio.sleep(0.001)
 
@@ -201,19 +201,22 @@ unfinished_bodies = pytest.mark.filterwarnings("ignore:Async generator 'httpx:Re
 @unfinished_bodies
 async def test_shutdown_under_load_loses_no_write() -> None:
     """Writes in flight at the stop complete, every response confirms one, and each confirmed note is stored."""
-    async with served(seconds_per_request=SECONDS_PER_REQUEST) as server:
+    # hypercorn ends only after a time that follows from this limit.
+    async with served(seconds_per_request=6.0) as server:
         load, node = Load(server.http), server.fake.node
         async with trio.open_nursery() as nursery:
-            node.faults.always(Opcode.SET, delay(0.05))
             await load.run(nursery)
+            # Stop while the node delays a write of each client: hypercorn then closes idle connections, and a request
+            # that arrives on one of them may be carried out and get no response.
+            node.faults.next(Opcode.SET, delay(1.0), times=CLIENTS)
+            await until(lambda: not node.faults.pending)
             before = len(load.confirmed)
             server.stop.set()
         stored = {key for key in load.sent if node.documents.get(BUCKET, key) is not None}
 
     assert {204} == set(load.statuses)
     assert len(load.confirmed) > before
-    assert set() == load.confirmed - stored
-    assert len(stored - load.confirmed) <= RACES_MAX
+    assert stored == load.confirmed
 
 
 async def test_slow_writes_are_answered_during_a_shutdown() -> None:
@@ -257,7 +260,7 @@ async def test_a_signal_ends_the_program() -> None:
                 more = await program.stderr.receive_some()
                 assert more, said
                 said += more
-            async with httpx.AsyncClient(base_url=address[0].decode(), timeout=20) as http:
+            async with httpx.AsyncClient(base_url=address[0].decode(), timeout=SECONDS_MAX) as http:
                 load = Load(http)
                 async with trio.open_nursery() as clients:
                     await load.run(clients)

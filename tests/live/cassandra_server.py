@@ -105,10 +105,10 @@ PROPERTIES: Mapping[str, str] = {
 TOMBSTONES_MAX = 5
 """Maximum number of tombstones; a read that meets more tombstones fails."""
 
-START_SECONDS = 180.0
+START_SECONDS = 450.0
 """Seconds after which a node that does not respond is broken, and its test fails."""
 
-END_SECONDS = 60.0
+END_SECONDS = 300.0
 
 OPTIONS_FRAME = bytes.fromhex("04 00 0001 05 00000000")
 """First request of a connection in CQL v4. The opcode of its response is 6."""

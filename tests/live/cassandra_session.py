@@ -14,8 +14,10 @@ from tests.live.cassandra_server import TOMBSTONES_MAX, CassandraServer
 from triclinium_core.adapters.cassandra_driver import DriverRetryPolicy
 from triclinium_core.retry.cassandra import ConsistencyLevel, RetryPolicy
 
-SAFETY_NET_SECONDS = 60.0
+SAFETY_NET_SECONDS = 300.0
 """Seconds after which a statement without a response has hung, and its test fails."""
+CONTROL_SECONDS = 60.0
+"""Seconds after which the driver counts a node as unavailable."""
 
 THROWS = "RETURNS NULL ON NULL INPUT RETURNS int LANGUAGE java AS 'throw new RuntimeException();'"
 
@@ -48,7 +50,14 @@ def open_session(server: CassandraServer, *, replicas: int) -> Iterator[Session]
         request_timeout=SAFETY_NET_SECONDS,
     )
     cluster = Cluster(
-        [server.host], port=server.port, protocol_version=5, execution_profiles={EXEC_PROFILE_DEFAULT: profile}
+        [server.host],
+        port=server.port,
+        protocol_version=5,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        connect_timeout=CONTROL_SECONDS,
+        control_connection_timeout=CONTROL_SECONDS,
+        # The driver waits in these threads until nodes agree on the schema, and retries requests in them, too.
+        executor_threads=8,
     )
     try:
         session = cluster.connect()

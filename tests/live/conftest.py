@@ -30,7 +30,7 @@ from tests.live.watched_policy import WatchedPolicy
 from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOptions, open_cluster
 from triclinium_core.retry.cassandra import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 
-SAFETY_NET_SECONDS = 60.0
+SAFETY_NET_SECONDS = 300.0
 
 
 @pytest.fixture

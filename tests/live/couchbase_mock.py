@@ -34,7 +34,7 @@ ARTIFACT = "com.couchbase.mock:CouchbaseMock:1.5.27"
 JAR_NAME = "CouchbaseMock-1.5.27.jar"
 ERROR_MAP_IN_JAR = "errmap/errmap_v1.json"
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 300.0
 """Seconds after which a silent mock is broken, and its test fails."""
 
 JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

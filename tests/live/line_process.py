@@ -14,7 +14,7 @@ from typing import Any, Self
 SERVE = (sys.executable, "-c", "from triclinium._cli import main; main()", "serve", "--json")
 """Command of ``triclinium serve``."""
 
-SAFETY_NET_SECONDS = 60.0
+SAFETY_NET_SECONDS = 300.0
 """Seconds after which a silent process is killed, and its test fails."""
 
 

@@ -14,7 +14,7 @@ from typing import Self
 VALUE_SIZE_MAX = 8 * 1024 * 1024
 """Maximum size that this memcached stores, including key and header."""
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 120.0
 """Seconds after which a server that has not started or ended has failed."""
 
 OPTIONS = ("-l", "127.0.0.1", "-U", "0", "-m", "64", "-I", str(VALUE_SIZE_MAX))

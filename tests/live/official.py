@@ -56,10 +56,14 @@ async def in_background(process: LineProcess) -> AsyncIterator[Official]:
 
 
 @asynccontextmanager
-async def official_client(fake: FakeCluster) -> AsyncIterator[Official]:
-    """Yield the official client, connected to ``fake``."""
+async def official_client(fake: FakeCluster, *, poll_seconds: float = 2.5) -> AsyncIterator[Official]:
+    """Yield the official client, connected to ``fake``.
+
+    Args:
+        poll_seconds: interval at which the client polls for a new config, unless nodes push their configs.
+    """
     options = fake.node.options
-    address = (fake.connection_string, options.username, options.password, options.buckets[0])
+    address = (fake.connection_string, options.username, options.password, options.buckets[0], str(poll_seconds))
     async with in_background(worker("official_worker", *address)) as official:
         assert {"result": "connected"} == official.first
         yield official

@@ -16,7 +16,7 @@ from couchbase.cluster import Cluster
 from couchbase.exceptions import CouchbaseException
 from couchbase.options import ClusterOptions
 
-from tests.live.official_worker import COMMANDS, Command, answer_all, say
+from tests.live.official_worker import COMMANDS, PATIENT, Command, answer_all, say
 
 
 def authenticator(who: Sequence[str]) -> Any:
@@ -28,7 +28,7 @@ def authenticator(who: Sequence[str]) -> Any:
 def main(connection_string: str, trust_store: str, bucket: str, who: str) -> None:
     """Connect and report the result; if connected, answer commands until the input ends."""
     try:
-        options = ClusterOptions(authenticator(json.loads(who)), trust_store_path=trust_store)
+        options = ClusterOptions(authenticator(json.loads(who)), trust_store_path=trust_store, timeout_options=PATIENT)
         cluster = Cluster.connect(connection_string, options)
     except CouchbaseException as error:
         say({"error": type(error).__name__})

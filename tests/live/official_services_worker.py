@@ -17,7 +17,7 @@ from couchbase.management.users import Role, User
 from couchbase.options import ClusterOptions, QueryOptions
 from couchbase.search import MatchQuery, SearchRequest
 
-from tests.live.official_worker import Command, answer_all
+from tests.live.official_worker import PATIENT, Command, answer_all
 
 
 def _query(cluster: Any, command: Command) -> Any:
@@ -99,7 +99,8 @@ COMMANDS: Mapping[str, Callable[[Any, Command], Any]] = {
 
 def main(connection_string: str, username: str, password: str, _bucket: str) -> None:
     """Connect, and answer commands."""
-    cluster = Cluster.connect(connection_string, ClusterOptions(PasswordAuthenticator(username, password)))
+    options = ClusterOptions(PasswordAuthenticator(username, password), timeout_options=PATIENT)
+    cluster = Cluster.connect(connection_string, options)
     answer_all(lambda command: COMMANDS[command["do"]](cluster, command))
     cluster.close()
 

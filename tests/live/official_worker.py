@@ -25,6 +25,7 @@ from couchbase.kv_range_scan import PrefixScan, RangeScan, SamplingScan, ScanTer
 from couchbase.options import (
     AppendOptions,
     ClusterOptions,
+    ClusterTimeoutOptions,
     DecrementOptions,
     DeltaValue,
     GetOptions,
@@ -40,6 +41,16 @@ from couchbase.options import (
 )
 
 Command = Mapping[str, Any]
+
+_PATIENCE = timedelta(minutes=4)
+PATIENT = ClusterTimeoutOptions(
+    bootstrap_timeout=_PATIENCE,
+    resolve_timeout=_PATIENCE,
+    connect_timeout=_PATIENCE,
+    kv_timeout=_PATIENCE,
+    kv_durable_timeout=_PATIENCE,
+)
+"""Timeouts that are longer than any test. A command that must time out has a timeout of its own."""
 
 TRANSCODERS: Mapping[str, Callable[[], Any]] = {
     "json": transcoder.JSONTranscoder,
@@ -194,9 +205,14 @@ def say(answer: dict[str, Any]) -> None:
     print(json.dumps(answer), flush=True)  # noqa: T201 - the line is the output of this process
 
 
-def main(connection_string: str, username: str, password: str, bucket: str) -> None:
-    """Connect, and answer commands on documents."""
-    cluster = Cluster.connect(connection_string, ClusterOptions(PasswordAuthenticator(username, password)))
+def main(connection_string: str, username: str, password: str, bucket: str, poll_seconds: str = "2.5") -> None:
+    """Connect, and answer commands on documents. The client polls for a new config after ``poll_seconds``."""
+    options = ClusterOptions(
+        PasswordAuthenticator(username, password),
+        timeout_options=PATIENT,
+        config_poll_interval=timedelta(seconds=float(poll_seconds)),
+    )
+    cluster = Cluster.connect(connection_string, options)
     documents = cluster.bucket(bucket)
 
     def perform(command: Command) -> Any:

@@ -35,7 +35,7 @@ INSERTIONS = f"{INSERTION} {INSERTION.replace('%s', '-%s')}"
 BATCH = f"BEGIN BATCH {INSERTIONS} APPLY BATCH"
 UNLOGGED_BATCH = f"BEGIN UNLOGGED BATCH {INSERTIONS} APPLY BATCH"
 
-AGREE_SECONDS = 60.0
+AGREE_SECONDS = 300.0
 """Seconds after which two nodes that do not work together have failed."""
 
 

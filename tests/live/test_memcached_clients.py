@@ -13,6 +13,7 @@ from pymemcache import serde
 import triclinium
 from docs.howto.examples.from_memcached_clients import SHARED
 from tests.live.memcached import Memcached
+from tests.live.waiting import PATIENT
 from triclinium import Cas
 
 pytestmark = pytest.mark.live
@@ -23,7 +24,7 @@ VALUES = {"bytes": b"\x00\xff", "text": "Ada \u00e9", "number": -7}
 async def test_pymemcache_and_the_client_share_values(memcached: Memcached, safety_net: None) -> None:
     """The client and pymemcache read each other's values, and the client accepts a CAS of pymemcache."""
     other = pymemcache.Client(("127.0.0.1", memcached.port), serde=serde.pickle_serde, default_noreply=False)
-    async with triclinium.open_cluster(memcached.connection_string) as cluster:
+    async with triclinium.open_cluster(memcached.connection_string, timeouts=PATIENT) as cluster:
         cache = cluster.default_collection()
         for key, value in VALUES.items():
             await trio.to_thread.run_sync(other.set, f"theirs-{key}", value)
@@ -41,7 +42,7 @@ async def test_pymemcache_and_the_client_share_values(memcached: Memcached, safe
 
 async def test_aiomcache_refuses_flags_of_the_client(memcached: Memcached, safety_net: None) -> None:
     """Aiomcache reads bytes of the page's transcoder, and refuses those that ``RawBinaryTranscoder`` has stored."""
-    async with triclinium.open_cluster(memcached.connection_string) as cluster:
+    async with triclinium.open_cluster(memcached.connection_string, timeouts=PATIENT) as cluster:
         cache = cluster.default_collection()
         await cache.upsert("shared", b"value", transcoder=SHARED)
         await cache.upsert("binary", b"value", transcoder=triclinium.RawBinaryTranscoder())

@@ -12,6 +12,7 @@ from threading import Barrier, Thread
 import pytest
 
 from tests.live.memcached import WAIT_SECONDS, Memcached
+from tests.live.waiting import PATIENT
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, FailOperation, OperationSubmitted
@@ -39,7 +40,8 @@ class Racer:
     """Client that encodes all requests before it sends any, so that all racers send at the same time."""
 
     def __init__(self, connection: socket.socket, memcached: Memcached) -> None:
-        self.machine = ClientMachine(ClientOptions(connection_string=memcached.connection_string), rng=MIDPOINT)
+        options = ClientOptions(connection_string=memcached.connection_string, timeouts=PATIENT)
+        self.machine = ClientMachine(options, rng=MIDPOINT)
         self.socket = connection
         self.stream = neutral.StreamId(0)
         self.unsent = b""

@@ -87,7 +87,7 @@ async def test_a_collection_dropped_meanwhile(safety_net: None) -> None:
         await stage.store(1)
         stage.nodes.collections.drop(SCOPE, NAME)
         written(stage.nodes)
-        refused = await stage.ask(do="upsert", key=KEYS[0], value=2, path=PATH)
+        refused = await stage.ask(do="upsert", key=KEYS[0], value=2, path=PATH, timeout=2.5)
         assert refused["error"] in {"CollectionNotFoundException", *TIMEOUTS}
         assert [set(), set(), set()] == written(stage.nodes)
 
@@ -113,8 +113,8 @@ async def test_a_collection_dropped_meanwhile(safety_net: None) -> None:
 async def test_missing_scopes_and_collections(safety_net: None) -> None:
     """A missing scope or collection raises, and other operations continue."""
     async with staged() as stage:
-        nowhere = await stage.ask(do="upsert", key="ada", value=1, path="nowhere.people")
-        absent = await stage.ask(do="upsert", key="ada", value=1, path=f"{SCOPE}.nobody")
+        nowhere = await stage.ask(do="upsert", key="ada", value=1, path="nowhere.people", timeout=2.5)
+        absent = await stage.ask(do="upsert", key="ada", value=1, path=f"{SCOPE}.nobody", timeout=2.5)
 
         assert {"error": "ScopeNotFoundException"} == nowhere
         assert absent["error"] in {"CollectionNotFoundException", *TIMEOUTS}

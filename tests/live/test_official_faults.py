@@ -22,7 +22,7 @@ def test_faults_of_the_official_client_are_logged(couchbase_package: None) -> No
     with LineProcess([*SERVE, "--log", *faults], end_with=signal.SIGTERM) as server:
         with connected("official_worker", server.hear()) as client:
             written = client.ask(do="upsert", key="ada", value=1)
-            unanswered = client.ask(do="insert", key="grace", value=1)
+            unanswered = client.ask(do="insert", key="grace", value=1, timeout=2.5)
             found = client.ask(do="get", key="grace")
             client.ask(do="remove", key="ada")
             left = client.ask(do="exists", key="ada")

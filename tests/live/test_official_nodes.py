@@ -61,7 +61,7 @@ async def test_the_client_follows_the_map(safety_net: None, features: frozenset[
 async def test_a_moved_vbucket_is_refused_first(safety_net: None) -> None:
     """Without pushed configs, the client gets the new config from the previous node of the vbucket."""
     nodes = FakeNodes(FakeNodeOptions(features=FOUND_OUT), nodes=3)
-    async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
+    async with open_tcp_cluster(nodes) as fake, official_client(fake, poll_seconds=3600.0) as official:
         moved = next(key for key in KEYS if nodes.owner_of(key) == 0)
         await official.ask(do="upsert", key=moved, value=1)
         written(nodes)

@@ -21,11 +21,11 @@ from triclinium_core.contract.couchbase import TimerKind
 
 MEMORY_SECONDS_MIN = 120.0
 """Duration in seconds of a run below which its memory is not checked."""
-SETTLE_SECONDS = 20.0
+SETTLE_SECONDS = 200.0
 """Seconds after the final reads in which the client must become idle."""
-ATTEMPTS = 4
+ATTEMPTS = 40
 """Number of attempts to read a document after the faults, because on a busy machine reconnecting takes time."""
-READ_SECONDS = 200.0
+READ_SECONDS = 300.0
 """Maximum seconds for the final reads, each of which also has its own timeout."""
 POLL_SECONDS = 0.05
 MANY = 100
@@ -114,21 +114,31 @@ class Soak:
     """Runner of one soak.
 
     Args:
-        seconds: duration of the faults.
+        seconds: duration of the faults; longer on a busy machine that has not begun ``operations`` by then.
         tasks: number of concurrent tasks.
         pause: average seconds between two operations of a task.
         interval: seconds between two samples.
+        operations: minimum number of operations.
         tape: path of the client's event tape, which grows by about 80 MB a minute; None for no tape.
     """
 
     def __init__(
-        self, *, seconds: float, tasks: int, seed: int, pause: float, interval: float, tape: Path | None = None
+        self,
+        *,
+        seconds: float,
+        tasks: int,
+        seed: int,
+        pause: float,
+        interval: float,
+        operations: int = 0,
+        tape: Path | None = None,
     ) -> None:
         self._seconds = seconds
         self._tasks = tasks
         self._seed = seed
         self._pause = pause
         self._interval = interval
+        self._operations = operations
         self._tape = None if tape is None else EventTape(tape)
         self._process = LineProcess([sys.executable, "-m", "tests.soak.nodes", str(seed)])
 
@@ -165,7 +175,7 @@ class Soak:
 
     async def _watch(self, report: SoakReport, work: Work) -> None:
         began = trio.current_time()
-        while (elapsed := trio.current_time() - began) < self._seconds:
+        while (elapsed := trio.current_time() - began) < self._seconds or work.known.begun < self._operations:
             nodes_resident = (await self._ask("tally"))["resident"]
             open_operations = work.cluster.statistics().open_operations
             report.samples.add(elapsed, open_operations=open_operations, nodes_resident=nodes_resident, **own_figures())

@@ -17,6 +17,8 @@ import trio
 from triclinium._cluster_driver.resolver import DnsResolver
 
 DATAGRAM_SIZE_MAX = 4096
+LOOKUP_SECONDS = 120.0
+"""Seconds after which a lookup without a response fails. No test waits for that."""
 
 
 @dataclass
@@ -45,7 +47,7 @@ class NameServer:
         resolver = dns.asyncresolver.Resolver(configure=False)
         resolver.nameservers = ["127.0.0.1"]
         resolver.port = self.port
-        resolver.lifetime = 2.0
+        resolver.lifetime = LOOKUP_SECONDS
         resolver.search = [dns.name.from_text(domain) for domain in domains]
         return DnsResolver(resolver) if search is None else DnsResolver(resolver, search=search)
 

@@ -42,7 +42,7 @@ Level = ConsistencyLevel
 ONE, TWO, QUORUM, SERIAL = Level.ONE, Level.TWO, Level.QUORUM, Level.SERIAL
 NODES = range(3)
 
-SAFETY_NET_SECONDS = 60.0
+SAFETY_NET_SECONDS = 300.0
 """Seconds until a request without a response fails its test."""
 
 OURS: dict[type[Exception], type[errors.CassandraError]] = {
@@ -97,6 +97,8 @@ class Client:
             port=nodes.ports[0],
             protocol_version=4,
             execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+            connect_timeout=SAFETY_NET_SECONDS,
+            control_connection_timeout=SAFETY_NET_SECONDS,
             idle_heartbeat_interval=0,
             monitor_reporting_enabled=False,
             schema_metadata_enabled=False,

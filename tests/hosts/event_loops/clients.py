@@ -21,7 +21,7 @@ from triclinium_core.kv.operation.document_operations import Get, Insert, Keyspa
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.services.query.query_request import QueryRequest
 
-SECONDS_MAX = 60.0
+SECONDS_MAX = 250.0
 """Seconds after which a test counts as hanging."""
 
 BYTES = RawBinaryTranscoder()

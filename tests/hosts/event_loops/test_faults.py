@@ -14,8 +14,8 @@ from triclinium_core import TimeoutOptions
 
 pytestmark = [pytest.mark.hosts, pytest.mark.native]
 
-HASTY = TimeoutOptions(kv=1.0, query=1.0)
-"""Timeouts for faults that outlast every retry."""
+HASTY = TimeoutOptions(kv=2.0, query=2.0)
+"""Timeouts for faults that outlast every retry. A client connects and sends the request in a small part of that."""
 
 FAULTS: Mapping[str, str] = {
     "get: temporary_failure x2": "read b'old'",

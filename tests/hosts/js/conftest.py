@@ -15,7 +15,7 @@ from tests.hosts.folders import HOSTS
 
 PROGRAMS = Path(__file__).parent / "programs"
 
-SECONDS_MAX = 120
+SECONDS_MAX = 500
 """Seconds after which a program has failed."""
 
 RunNode = Callable[..., list[Any]]

@@ -28,6 +28,23 @@ js.fetch("http://127.0.0.1:PORT/")
 strategy = 1
 """
 RECORDED = story("upsert", "temporary_failure x3")
+PAUSES = """\
+let released;
+window.hold = () => { released = new Promise((resolve) => { window.release = resolve; }); };
+Worker = class extends Worker {
+  set onmessage(receive) { super.onmessage = async (event) => { await released; receive(event); }; }
+};
+"""
+"""Script whose ``hold`` keeps all messages of workers from the page until ``release``, so that a test sees each status."""
+COUNTS = """\
+let answers = 0;
+Worker = class extends Worker {
+  set onmessage(receive) {
+    super.onmessage = (event) => { receive(event); if ("html" in event.data) document.body.dataset.answers = ++answers; };
+  }
+};
+"""
+"""Script that counts the answers of workers in an attribute of the page, also those that the page ignores."""
 
 
 @pytest.fixture
@@ -119,8 +136,10 @@ def test_code_in_address_needs_click(browser: Browser, address: str) -> None:
 
 def test_address_changed_while_loading_runs_no_code(browser: Browser, address: str) -> None:
     """Code in an address that replaces another one while Python is being loaded does not run."""
-    browser.open(address, status=LOADING)
+    browser.open(address, status=LOADING, before=PAUSES + "hold();")
     browser.evaluate(f"location.hash = 'operation=get&strategy={OWN}&code={quote('1 / 0')}'")
+    browser.at(f"select[name=strategy]:has(option:checked:text-is('{OWN}'))", "waitFor")
+    browser.evaluate("release()")
     browser.wait_for(READY)
     browser.at("#outage button:text('Simulate')", "click")
     browser.wait_for(ANSWERED)
@@ -130,8 +149,9 @@ def test_address_changed_while_loading_runs_no_code(browser: Browser, address: s
 
 def test_simulation_while_loading_keeps_the_story(browser: Browser, address: str) -> None:
     """A simulation that is requested while Python is being loaded does not replace the answer to the choice."""
-    browser.open(f"{address}#operation=get&fault=locked+x2", status=LOADING)
+    browser.open(f"{address}#operation=get&fault=locked+x2", status=LOADING, before=PAUSES + "hold();")
     browser.at("#outage button:text('Simulate')", "click")
+    browser.evaluate("release()")
 
     browser.at("#story-answer p:has-text('GetResult')", "waitFor")
 
@@ -149,29 +169,35 @@ def test_address_holds_the_code_of_the_simulator(page: Browser, address: str) ->
     assert [PATIENT] == parse_qs(urlsplit(page.evaluate("location.href")).fragment)["code"]
 
 
-def test_endless_code_can_be_stopped(page: Browser) -> None:
+def test_endless_code_can_be_stopped(browser: Browser, address: str) -> None:
     """Stop ends code that never ends; Python is loaded again, and answers the next choice."""
-    write(page, ENDLESS)
-    page.at("#story button:text('Run')", "click")
-    page.wait_for(RUNS)
+    browser.open(address, before=PAUSES)
+    write(browser, ENDLESS)
+    browser.at("#story button:text('Run')", "click")
+    browser.wait_for(RUNS)
 
-    page.at("#story button[name=stop]", "click")
-    page.wait_for("Stopped")
-    page.wait_for(READY)
-    write(page, PATIENT)
-    page.at("#story button:text('Run')", "click")
-    page.wait_for(ANSWERED)
+    browser.evaluate("hold()")
+    browser.at("#story button[name=stop]", "click")
+    browser.wait_for("Stopped")
+    browser.evaluate("release()")
+    browser.wait_for(READY)
+    write(browser, PATIENT)
+    browser.at("#story button:text('Run')", "click")
+    browser.wait_for(ANSWERED)
 
-    assert page.shows("story", story("upsert", "temporary_failure x3", strategy=OWN, code=PATIENT))
+    assert browser.shows("story", story("upsert", "temporary_failure x3", strategy=OWN, code=PATIENT))
+    assert [] == browser.problems()
 
 
 def test_hostile_code_reaches_no_host(browser: Browser, address: str) -> None:
     """Code of a reader adds no element outside the list to the page, and its requests reach no other server."""
     with socket.create_server(("127.0.0.1", 0)) as other:
-        browser.open(address)
+        browser.open(address, before=COUNTS)
         write(browser, HOSTILE.replace("PORT", str(other.getsockname()[1])))
         browser.at("#story button:text('Run')", "click")
         browser.at("#story-answer > p:has-text('alert')", "waitFor")
+        # Wait for the third answer, that of the core to the hostile code: as a late one, it would answer the next choice.
+        browser.at("body[data-answers='3']", "waitFor")
 
         assert "<p>textalert(1)</p>" == browser.evaluate("document.getElementById('story-answer').innerHTML")
         refused = browser.problems()
@@ -190,7 +216,6 @@ def test_simulator_draws_the_outage(page: Browser) -> None:
     page.at("#outage select[name=kind]", "selectOption", "silent")
     page.at("#outage input[value=best_effort_jittered]", "click")
     page.at("#outage button:text('Simulate')", "click")
-    page.wait_for(RUNS)
     page.wait_for(ANSWERED)
 
     assert page.shows("outage", outage(["none", "best_effort", "simple", "standard"], kind="silent"))

@@ -89,7 +89,7 @@ def test_file_survives_an_abort(tmp_path: Path) -> None:
     (tmp_path / "tests/couchbase_config.py").write_text(CONFIG)
     (tmp_path / "a_t.py").write_text(TESTS)
     shutil.copy(report_plugin.__file__, tmp_path / f"{REPORT_MODULE}.py")
-    report = Suite(Path(sys.executable), tmp_path, 60.0).run("a_t.py")
+    report = Suite(Path(sys.executable), tmp_path, 500.0).run("a_t.py")
     found = {result.test.removeprefix("a_t.py::"): (result.outcome, result.reason) for result in report.results}
 
     assert {

@@ -48,6 +48,7 @@ async def refuse_hello(stream: trio.abc.Stream) -> None:
     await stream.send_all(
         bytes.fromhex("81 1f 0000 00 00 0081 0000000f 00000001 0000000000000000") + b"Unknown command"
     )
+    await stay_silent(stream)
 
 
 async def stay_silent(stream: trio.abc.Stream) -> None:

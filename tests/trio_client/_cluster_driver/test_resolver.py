@@ -13,7 +13,8 @@ import trio
 import trio.testing
 
 import triclinium
-from tests.trio_client.name_server import open_name_server
+from tests.live.waiting import PATIENT, until
+from tests.trio_client.name_server import LOOKUP_SECONDS, open_name_server
 from tests.trio_client.pair import OPTIONS
 from triclinium import errors
 from triclinium._cluster_driver.resolver import DnsResolver
@@ -72,15 +73,17 @@ async def test_search_domains_on_demand(search: bool) -> None:
 @pytest.mark.parametrize("search", [False, True])
 async def test_an_absolute_name(search: bool) -> None:
     """A host with a final dot is never looked up in search domains, even with ``search=True``."""
+    connector = Unreachable()
     async with (
         open_name_server({f"{SERVICE}.lan.test": [("evil.test", 11210)]}) as server,
         triclinium.open_cluster(
             "couchbase://cluster.test.",
             AUTHENTICATOR,
-            connector=Unreachable(),
+            connector=connector,
             resolver=server.resolver("lan.test", search=search),
         ) as cluster,
     ):
+        await until(lambda: connector.tried)
         with pytest.raises(errors.UnambiguousTimeoutException), triclinium.fail_after(0.3):
             await cluster.bucket("travel").default_collection().get("ada")
 
@@ -118,6 +121,7 @@ async def test_a_forged_answer(scheme: str, caplog: pytest.LogCaptureFixture) ->
             f"{scheme}://db.corp.test", AUTHENTICATOR, connector=connector, resolver=server.resolver()
         ) as cluster,
     ):
+        await until(lambda: connector.tried)
         with pytest.raises(errors.UnambiguousTimeoutException) as caught, triclinium.fail_after(0.5):
             await cluster.bucket("travel").default_collection().get("ada")
     warned = [each.getMessage() for each in caplog.records if each.name == "triclinium.connection"]
@@ -174,6 +178,7 @@ async def test_a_cluster_found_through_dns() -> None:
                 "couchbase://cluster.test",
                 fake.authenticator,
                 resolver=server.resolver(),
+                timeouts=PATIENT,
                 dns_srv_domains=("localhost",),
             ) as cluster,
         ):
@@ -262,7 +267,7 @@ async def test_leaving_does_not_wait_for_dns() -> None:
     """A pending lookup is cancelled when the block ends."""
     async with open_name_server({}) as server:
         server.is_mute = True
-        with trio.fail_after(1.0):
+        with trio.fail_after(LOOKUP_SECONDS / 2):
             async with triclinium.open_cluster(
                 "couchbase://cluster.test",
                 triclinium.PasswordAuthenticator("app", "secret"),

@@ -18,7 +18,7 @@ from tests.environment import missing
 from tests.trio_client._driver.tls_peer import HOST, authority, client_context
 from triclinium._driver.tls_stream import TlsStream
 
-PATIENCE = 20.0
+PATIENCE = 200.0
 
 
 class OpensslServer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from docs.howto.examples.asyncio_driver import AsyncioClient
-from docs.howto.examples.test_asyncio_driver import hold
+from docs.howto.examples.test_asyncio_driver import StandingClock, hold
 from tests.core.testing.driver_laws.broken_drivers import (
     BROKEN,
     GivesAnotherResult,
@@ -13,7 +13,9 @@ from tests.core.testing.driver_laws.broken_drivers import (
     ReadsThroughPauses,
     SendsWithoutLooking,
 )
+from triclinium_core.contract import couchbase
 from triclinium_core.testing.driver_laws import LAWS, Law, LawBroken
+from triclinium_core.testing.driver_laws.neutral.laws import SOON_SECONDS
 
 pytestmark = pytest.mark.native
 
@@ -51,3 +53,18 @@ def test_every_law_can_be_kept_and_broken() -> None:
 def test_driver_that_mixes_up_results() -> None:
     """A driver that returns the same result for all mutations breaks the first law."""
     assert is_broken(LAWS[0], GivesAnotherResult)
+
+
+class TakesItsTime(AsyncioClient):
+    """Correct driver on a busy computer: the clock passes the delay of the laws' alarms while it feeds one event."""
+
+    def handle(self, event: couchbase.Event) -> None:
+        assert isinstance(self.loop, StandingClock)
+        self.loop.seconds += 2 * SOON_SECONDS
+        super().handle(event)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_slow_driver_keeps_the_law(law: Law) -> None:
+    """A correct driver keeps each law even if alarms become due while it carries out an order."""
+    assert not is_broken(law, TakesItsTime)

@@ -14,7 +14,7 @@ const count = (condition) => pyodide.runPython(`sum(${condition} for each in gc.
 
 // Proxies of JavaScript's objects in Python, hosts in Python, and the memory of both.
 async function left() {
-  for (let tries = 0; handles() && tries < 100; tries += 1) await pause(50); // Sockets close in the background.
+  while (handles()) await pause(50); // Sockets close in the background.
   pyodide.runPython("import gc; gc.collect()");
   globalThis.gc();
   await pause(50);

@@ -12,10 +12,13 @@ import { pathToFileURL } from "node:url";
 
 const [playwrightFolder, executablePath, profile] = process.argv.slice(2);
 const { default: playwright } = await import(pathToFileURL(join(playwrightFolder, "index.js")).href);
+// Milliseconds after which a browser that does not start, or an element that does not appear, has failed.
+const timeout = 240_000;
 const quiet = ["quic", "background-networking", "component-update", "sync", "gpu"].map((name) => `--disable-${name}`);
 const browser = await playwright.chromium.launch({
   executablePath,
   headless: true,
+  timeout,
   args: ["--no-sandbox", "--no-first-run", `--disk-cache-dir=${profile}`, ...quiet],
 });
 
@@ -25,7 +28,7 @@ async function open({ open: address, javaScript = true, before = "" }) {
   await context?.close();
   context = await browser.newContext({ viewport: { width: 1280, height: 900 }, javaScriptEnabled: javaScript });
   page = await context.newPage();
-  page.setDefaultTimeout(50_000);
+  page.setDefaultTimeout(timeout);
   log = { wrong: [], requests: [] };
   const seen = log;
   context.on("request", (request) => seen.requests.push(request.url()));

@@ -278,12 +278,15 @@ async def arrived_bytes_come_before_the_time(bench: Bench[E, A, D]) -> None:
     async with on_trial(bench) as trial:
         machine = trial.machine
         peer = await trial.connect(FIRST)
-        for number in range(ROUNDS):
-            due = machine.wakeup = machine.now + SOON_SECONDS
-            await trial.order(then=trial.ring_once)
+        count = 0
+
+        def answer_it() -> None:
+            nonlocal count
             count = len(machine.events)
-            peer.send(b"answer %d" % number)
-            trial.driver.pass_time(SOON_SECONDS)
+            peer.send(b"answer")
+
+        for _ in range(ROUNDS):
+            due = await trial.keep_busy(SOON_SECONDS, answer_it, then=trial.ring_once)
             await trial.rung(due)
             kinds = [type(event) for event in machine.events[count:]]
             ensure(
@@ -307,11 +310,8 @@ async def a_peer_cannot_stop_the_time(bench: Bench[E, A, D]) -> None:
                 peer.send(bytes(LARGE))
             return trial.ring_once(event)
 
-        due = machine.wakeup = machine.now + SOON_SECONDS
-        await trial.order(then=go_on)
-        peer.send(bytes(LARGE))
         before = machine.work
-        trial.driver.pass_time(SOON_SECONDS)
+        due = await trial.keep_busy(SOON_SECONDS, lambda: peer.send(bytes(LARGE)), then=go_on)
         time = await trial.rung(due)
         machine.answer = nothing
         pieces = received(trial, FIRST)

@@ -21,6 +21,9 @@ TURNS_MAX = 500
 TURNS_OF_QUIET = 10
 """Number of turns to wait for an event that must not happen."""
 
+DELAYS_MAX = 12
+"""Number of delays, each twice as long as the one before, after which ``wakeup`` counts as reached too early."""
+
 CHUNK = 1 << 20
 """Maximum number of bytes that a peer reads in one call."""
 
@@ -101,14 +104,23 @@ class Trial(Generic[E, A, D]):
         finally:
             listener.close()
 
-    async def order(self, *actions: A | neutral.NeutralAction, then: Answer[E, A] = nothing) -> None:
-        """Make the machine order ``actions`` at a submission, and wait for its task; ``then`` answers other events."""
+    async def order(
+        self,
+        *actions: A | neutral.NeutralAction,
+        then: Answer[E, A] = nothing,
+        work: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make the machine order ``actions`` at a submission, and wait for its task; ``then`` answers other events.
+
+        The machine calls ``work`` while it handles the submission.
+        """
         carried_out: list[neutral.Token] = []
 
         def answer(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
             token = self._bench.submitted(event)
             if token is not None and not carried_out:
                 carried_out.append(token)
+                work()
                 return [*actions, self.completion(token)]
             return then(event)
 
@@ -152,6 +164,34 @@ class Trial(Generic[E, A, D]):
         if self.machine.now >= self.machine.wakeup:
             self.machine.wakeup = math.inf
         return ()
+
+    async def keep_busy(self, seconds: float, work: Callable[[], None], *, then: Answer[E, A]) -> float:
+        """Keep the driver busy with one event until ``wakeup`` is due, and return ``wakeup``.
+
+        The driver has read ``wakeup`` before the event, in which the machine calls ``work``. ``then`` answers other
+        events, and resets a ``wakeup`` that is due. If a real clock reaches ``wakeup`` before the event, as on a busy
+        computer, the next delay is twice as long.
+        """
+        for _ in range(DELAYS_MAX):
+            due = self.machine.wakeup = self.machine.now + seconds
+            await self.order(then=then)
+            if await self._was_busy(due, seconds, work, then):
+                return due
+            seconds *= 2
+        raise LawBroken("the clock of the driver reaches each wakeup before the driver has carried out two orders")
+
+    async def _was_busy(self, due: float, seconds: float, work: Callable[[], None], then: Answer[E, A]) -> bool:
+        was_early = False
+
+        def be_busy() -> None:
+            nonlocal was_early
+            was_early = self.machine.now < due
+            if was_early:
+                work()
+                self.driver.pass_time(seconds)
+
+        await self.order(then=then, work=be_busy)
+        return was_early
 
     async def rung(self, due: float) -> neutral.TimePassed:
         """Wait for a ``TimePassed`` at ``due`` or later, and return it."""
