@@ -364,30 +364,24 @@ def test_a_config_that_is_announced_meanwhile() -> None:
     assert before < len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
 
 
-def test_an_older_config_during_an_exchange() -> None:
-    """If a config older than the announced one arrives during an exchange, the client requests the newer one later."""
+@pytest.mark.parametrize(
+    ("config_after", "between", "before", "exchange"),
+    [
+        pytest.param(0.3, 0.1, 0.1, 0.5, id="an older config arrives during the exchange"),
+        pytest.param(0.02, 0.01, 0.03, 0.05, id="the exchange prevents the request"),
+    ],
+)
+def test_an_announced_config_not_yet_received(
+    config_after: float, between: float, before: float, exchange: float
+) -> None:
+    """If a config that is announced before an exchange does not arrive by its end, the client requests it later."""
     simulation = ready()
-    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, delay(0.3), times=2)
-    for revision in (9, 10):
-        simulation.nodes.set_config_revision(revision)
-        simulation.live(0.1)
-    simulation.node.faults.next(Opcode.SASL_AUTH, delay(0.5), times=2)
-    change(simulation, SAME)
-    simulation.live(2.0)
-
-    assert [ConnectionState.READY.name] * 2 == states(simulation)
-    assert (1, 10) == simulation.connection().config_revision
-
-
-def test_an_announced_config_that_has_to_wait() -> None:
-    """If an exchange prevents the request of an announced config, the client requests the config later."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, delay(0.02), times=2)
-    for revision in (9, 10):
-        simulation.nodes.set_config_revision(revision)
-        simulation.live(0.01)
-    simulation.live(0.02)
-    simulation.node.faults.next(Opcode.SASL_AUTH, delay(0.05), times=2)
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, delay(config_after), times=2)
+    simulation.nodes.set_config_revision(9)
+    simulation.live(between)
+    simulation.nodes.set_config_revision(10)
+    simulation.live(before)
+    simulation.node.faults.next(Opcode.SASL_AUTH, delay(exchange), times=2)
     change(simulation, SAME)
     simulation.live(5.0)
 
