@@ -1,4 +1,4 @@
-"""Function that lets a package load each of its names from a module when the name is first used."""
+"""Functions that let a package load its names or its modules when they are first used."""
 
 from __future__ import annotations
 
@@ -41,3 +41,22 @@ def lazy_names(
         return sorted({*package, *module_of, *modules})
 
     return load, names
+
+
+def lazy_modules(
+    package: MutableMapping[str, object], modules: Sequence[str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the ``__getattr__`` and the ``__dir__`` of a package that loads some of its modules on first use.
+
+    Args:
+        package: ``globals()`` of the package.
+        modules: modules of the package to load on first use.
+    """
+    own_name = str(package["__name__"])
+
+    def load(name: str) -> object:
+        if name in modules:
+            return import_module(f"{own_name}.{name}")
+        raise AttributeError(f"module {own_name!r} has no attribute {name!r}", name=name)
+
+    return load, lambda: sorted({*package, *modules})

@@ -368,6 +368,11 @@ INIT_WITH_CODE: Mapping[str, str] = {
     "triclinium_core.retry.cassandra": "loads its names on first use",
     "triclinium_core.retry.couchbase": "loads its names on first use",
     "triclinium_core.retry.smithy": "loads its names on first use",
+    "triclinium_core.services.analytics": "loads its modules on first use",
+    "triclinium_core.services.search": "loads its modules on first use",
+    "triclinium_core.services.views": "loads modules on first use",
+    "triclinium._management": "loads modules on first use",
+    "triclinium._services": "loads the module of results on first use",
     "triclinium_c": "wraps the compiled module",
 }
 """Packages whose ``__init__`` may hold more than a docstring, imports and ``__all__``, with the reason."""

@@ -15,7 +15,7 @@ from tests.core.retry.couchbase.request_cases import annotation, machine_of
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.lazy_names import lazy_names
+from triclinium_core.lazy_names import lazy_modules, lazy_names
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry import (
     calls as retry_calls,
@@ -29,6 +29,7 @@ from triclinium_core.retry.couchbase import CircuitBreaker
 from triclinium_core.retry.smithy import RetryStrategyResolver, SimpleRetryStrategy
 from triclinium_core.retry.smithy.quota import RetryQuota
 from triclinium_core.retry.smithy.rate_limiter import RateLimiter
+from triclinium_core.services import analytics, search, views
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
 
@@ -57,6 +58,19 @@ def test_offers(package: str, name: str) -> None:
 
     assert getattr(offering, name) is getattr(module, name)
     assert name in dir(offering)
+
+
+@pytest.mark.parametrize("package", [analytics, search, views], ids=lambda package: package.__name__)
+def test_packages_load_their_modules(package: ModuleType) -> None:
+    """A package loads each module that type checkers see, and lists it before that; an unknown name raises AttributeError."""
+    modules = {*seen_by_type_checkers(package)}
+
+    assert modules == {*package.__all__}
+    assert all(package.__getattr__(name) is import_module(f"{package.__name__}.{name}") for name in modules)
+    # All modules are attributes of the package by now.
+    assert sorted({"__name__", *modules}) == lazy_modules({"__name__": package.__name__}, package.__all__)[1]()
+    with pytest.raises(AttributeError, match=r"has no attribute 'nothing'"):
+        _ = package.nothing
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)

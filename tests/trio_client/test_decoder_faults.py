@@ -74,7 +74,7 @@ async def test_a_defect_in_a_row(
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         fake.nodes.script.answer("hotels", FakeAnswer(rows=[hit] * 3), service=Service.SEARCH)
         with monkeypatch.context() as planted:
-            planted.setattr("triclinium._services.search.decode_row", boom)
+            planted.setattr("triclinium_core.services.search.result.decode_row", boom)
             with pytest.raises(errors.DecodingFailureException):
                 await read_hits(cluster, takes_all=takes_all)
         hits = await read_hits(cluster, takes_all=takes_all)

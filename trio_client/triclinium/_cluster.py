@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import AbstractAsyncContextManager
 
+from triclinium import _management
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._cluster_driver.hidden_nursery import in_background
 from triclinium._cluster_driver.subscriptions import TopologyChanges
 from triclinium._collection.collection import Collection
 from triclinium._health import Watched, named
 from triclinium._keyspace import Bucket
-from triclinium._management.buckets import BucketManager
-from triclinium._management.query_indexes import QueryIndexManager
-from triclinium._management.search_indexes import SearchIndexManager
-from triclinium._management.users import UserManager
 from triclinium._services.analytics import AnalyticsQueries
 from triclinium._services.query import Queries
 from triclinium._services.search import Searches
@@ -59,21 +56,21 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         check_bucket(self._scheme, None)
         return Collection(self._driver, Keyspace(None))
 
-    def buckets(self) -> BucketManager:
+    def buckets(self) -> _management.buckets.BucketManager:
         """Return the manager of the cluster's buckets."""
-        return BucketManager(self._driver)
+        return _management.buckets.BucketManager(self._driver)
 
-    def users(self) -> UserManager:
+    def users(self) -> _management.users.UserManager:
         """Return the manager of the cluster's users, groups and roles."""
-        return UserManager(self._driver)
+        return _management.users.UserManager(self._driver)
 
-    def query_indexes(self) -> QueryIndexManager:
+    def query_indexes(self) -> _management.query_indexes.QueryIndexManager:
         """Return the manager of the query indexes of buckets. A collection has its own manager."""
-        return QueryIndexManager(self._driver)
+        return _management.query_indexes.QueryIndexManager(self._driver)
 
-    def search_indexes(self) -> SearchIndexManager:
+    def search_indexes(self) -> _management.search_indexes.SearchIndexManager:
         """Return the manager of the search indexes that belong to no scope."""
-        return SearchIndexManager(self._driver)
+        return _management.search_indexes.SearchIndexManager(self._driver)
 
     def set_authenticator(self, authenticator: Authenticator) -> None:
         """Replace the credentials with those of another user, or with a new password, token or certificate.

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from triclinium import _management
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._collection.collection import Collection
 from triclinium._health import Watched
-from triclinium._management.collections import CollectionManager
-from triclinium._management.search_indexes import SearchIndexManager
 from triclinium._services.analytics import AnalyticsQueries
 from triclinium._services.query import Queries
 from triclinium._services.search import Searches
 from triclinium._services.views import ViewQueries
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_bucket_name
-from triclinium_core.services.management.search_indexes import SearchScope
 from triclinium_core.services.statement.statement_request import QueryContext
 from triclinium_core.shown import total_repr
 
@@ -55,9 +53,9 @@ class Bucket(Watched, ViewQueries):
         """
         return self.default_scope().collection(name)
 
-    def collections(self) -> CollectionManager:
+    def collections(self) -> _management.collections.CollectionManager:
         """Return the manager of the bucket's scopes and collections."""
-        return CollectionManager(self._driver, self._name)
+        return _management.collections.CollectionManager(self._driver, self._name)
 
     def default_collection(self) -> Collection:
         """Return the default collection of the default scope. Every bucket has it unless it was dropped."""
@@ -94,6 +92,6 @@ class Scope(Queries, AnalyticsQueries, Searches):
         """
         return Collection(self._driver, Keyspace(self._keyspace.bucket, self._keyspace.scope, name))
 
-    def search_indexes(self) -> SearchIndexManager:
+    def search_indexes(self) -> _management.search_indexes.SearchIndexManager:
         """Return the manager of the scope's search indexes."""
-        return SearchIndexManager(self._driver, SearchScope(self.bucket_name, self.name))
+        return _management.search_indexes.SearchIndexManager(self._driver, self._query_context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triclinium._services.analytics import AnalyticsResult
+from triclinium._services.results import AnalyticsResult
 from triclinium_core.services.analytics.analytics_request import AnalyticsScanConsistency
 from triclinium_core.services.analytics.result import (
     AnalyticsMetaData,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triclinium._services.search import SearchResult
+from triclinium._services.results import SearchResult
 from triclinium_core.services.search.facets import DateFacet, DateRange, Facet, NumericFacet, NumericRange, TermFacet
 from triclinium_core.services.search.parts import GeoPoint
 from triclinium_core.services.search.queries import (

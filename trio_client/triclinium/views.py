@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triclinium._services.views import ViewResult
+from triclinium._services.results import ViewResult
 from triclinium_core.services.views.options import (
     DesignDocumentNamespace,
     ViewErrorMode,

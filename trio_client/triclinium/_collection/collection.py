@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from triclinium import _management
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._collection.binary import BinaryCollection
 from triclinium._collection.bulk import BulkOperations
 from triclinium._collection.replicas import ReplicaOperations
 from triclinium._collection.scans import ScanOperations
 from triclinium._collection.subdocuments import SubdocumentOperations
-from triclinium._management.query_indexes import CollectionQueryIndexManager
 from triclinium_core.kv.operation.document_operations import Keyspace
 
 
@@ -94,10 +94,10 @@ class Collection(BulkOperations, SubdocumentOperations, ReplicaOperations, ScanO
         """Counters and concatenation in the same collection."""
         return self._binary
 
-    def query_indexes(self) -> CollectionQueryIndexManager:
+    def query_indexes(self) -> _management.query_indexes.CollectionQueryIndexManager:
         """Return the manager of the collection's query indexes.
 
         Raises:
             InvalidArgumentException: the collection has no bucket, as over ``memcached://``.
         """
-        return CollectionQueryIndexManager(self._driver, self._keyspace)
+        return _management.query_indexes.CollectionQueryIndexManager(self._driver, self._keyspace)

@@ -9,6 +9,7 @@ from triclinium._management.manager import Manager
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.management import search_indexes
 from triclinium_core.services.service_request import Acknowledged
+from triclinium_core.services.statement.statement_request import QueryContext
 from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.tracing import RequestSpan
 
@@ -26,9 +27,9 @@ class SearchIndexManager(Manager):
     Source: SDK-RFC 0054 "SearchIndexManager", "ScopeSearchIndexManager".
     """
 
-    def __init__(self, driver: ClusterDriver, scope: search_indexes.SearchScope | None = None) -> None:
+    def __init__(self, driver: ClusterDriver, scope: QueryContext | None = None) -> None:
         super().__init__(driver)
-        self._scope = scope
+        self._scope = search_indexes.SearchScope(scope.bucket, scope.scope) if scope is not None else None
 
     @total_repr
     def __repr__(self) -> str:

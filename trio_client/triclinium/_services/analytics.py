@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 
+from triclinium import _services
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._context import strategy_for
-from triclinium._services.rows import Row, RowResult, RowsBlock, decoder_of
+from triclinium._services.rows import Row, RowsBlock, decoder_of
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.analytics.analytics_request import AnalyticsRequest, AnalyticsScanConsistency
-from triclinium_core.services.analytics.result import AnalyticsMetaData
+from triclinium_core.services import analytics as analytics_service
 from triclinium_core.services.statement.parameters import Parameters, RawOptions, check_keywords
 from triclinium_core.services.statement.statement_request import QueryContext
 from triclinium_core.telemetry.tracing import RequestSpan
-
-
-class AnalyticsResult(RowResult[AnalyticsMetaData, Row]):
-    """Rows of an analytics query, followed by its metadata."""
 
 
 class AnalyticsQueries:
@@ -35,13 +32,13 @@ class AnalyticsQueries:
         row_type: type[Row] | None = None,
         readonly: bool = False,
         priority: bool = False,
-        scan_consistency: AnalyticsScanConsistency | None = None,
+        scan_consistency: analytics_service.analytics_request.AnalyticsScanConsistency | None = None,
         client_context_id: str | None = None,
         raw: Mapping[str, object] | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
         **named: object,
-    ) -> AbstractAsyncContextManager[AnalyticsResult[Row]]:
+    ) -> AbstractAsyncContextManager[_services.results.AnalyticsResult[Row]]:
         """Run a statement on the analytics service, and give the block its rows, as ``query`` does.
 
         Values for ``?`` or ``$1`` follow the statement. A keyword that is not an option is the parameter of that name,
@@ -61,8 +58,9 @@ class AnalyticsQueries:
         Cancellation: the query is abandoned and its connection closed, so that the service stops working on it. A query
         that is not ``readonly`` may have been applied.
         """
-        check_keywords(statement, named, AnalyticsRequest.__struct_fields__)
-        request = AnalyticsRequest(
+        kind = analytics_service.analytics_request.AnalyticsRequest
+        check_keywords(statement, named, kind.__struct_fields__)
+        request = kind(
             statement=statement,
             parameters=Parameters(positional, named_parameters, named),
             query_context=self._query_context,
@@ -72,7 +70,5 @@ class AnalyticsQueries:
             client_context_id=client_context_id if client_context_id is not None else "",
             raw=RawOptions(raw),
         )
-        decode, strategy = decoder_of(row_type), strategy_for(retry_strategy)
-        return RowsBlock(
-            lambda opened: AnalyticsResult(self._driver, opened, decode), self._driver, request, strategy, parent_span
-        )
+        result = partial(_services.results.AnalyticsResult[Row], self._driver, decode=decoder_of(row_type))
+        return RowsBlock(result, self._driver, request, strategy_for(retry_strategy), parent_span)

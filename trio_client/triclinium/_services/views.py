@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import ClassVar
+from functools import partial
 
+from triclinium import _services
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._context import strategy_for
-from triclinium._services.rows import RowResult, RowsBlock
+from triclinium._services.rows import RowsBlock
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
+from triclinium_core.services import views
 from triclinium_core.services.views.options import (
     DesignDocumentNamespace,
     ViewErrorMode,
@@ -17,16 +19,7 @@ from triclinium_core.services.views.options import (
     ViewOrdering,
     ViewScanConsistency,
 )
-from triclinium_core.services.views.result import ViewMetaData, ViewRow, decode_row
-from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.telemetry.tracing import RequestSpan
-
-
-class ViewResult(RowResult[ViewMetaData, ViewRow]):
-    """Rows of a view, followed by its metadata."""
-
-    _has_own_decoder: ClassVar[bool] = True
-    _keeps_text: ClassVar[bool] = True
 
 
 class ViewQueries:
@@ -61,7 +54,7 @@ class ViewQueries:
         raw: Mapping[str, str] | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
-    ) -> AbstractAsyncContextManager[ViewResult]:
+    ) -> AbstractAsyncContextManager[_services.results.ViewResult]:
         """Query a view, and give the block its rows.
 
         ``async with bucket.view_query(...) as result: async for row in result: ...``. ``namespace`` is the namespace of
@@ -94,14 +87,12 @@ class ViewQueries:
             debug=debug,
             raw=raw,
         )
-        asked = ViewRequest(
+        asked = views.view_request.ViewRequest(
             bucket_name=self._name,
             design_document=design_document,
             view_name=view_name,
             namespace=namespace,
             options=options,
         )
-        strategy = strategy_for(retry_strategy)
-        return RowsBlock(
-            lambda opened: ViewResult(self._driver, opened, decode_row), self._driver, asked, strategy, parent_span
-        )
+        result = partial(_services.results.ViewResult, self._driver, decode=views.result.decode_row)
+        return RowsBlock(result, self._driver, asked, strategy_for(retry_strategy), parent_span)
