@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from textwrap import fill
@@ -13,6 +13,7 @@ from textwrap import fill
 from rich.console import Console
 from rich.table import Table
 
+from docs._ext.markdown import markdown
 from tests.bench.turns import Row, Spread
 
 MACHINE = "machine"
@@ -67,8 +68,8 @@ def show(row: Row, console: Console) -> None:
         table.add_column(heading, justify="left" if heading == "contender" else "right")
     for name, cost in row.costs.items():
         ratio = row.ratios.get(name)
-        times = "" if ratio is None else f"{ratio.median:.2f} ({_quartiles(ratio)})"
-        table.add_row(name, _figure(cost.median), _quartiles(cost), times)
+        times = "" if ratio is None else f"{ratio.median:.2f}{_quartiles(ratio)}"
+        table.add_row(name, _figure(cost.median), _quartiles(cost).strip(" ()"), times)
     for name in row.missing:
         table.add_row(name, "missing", "", "")
     console.print(table)
@@ -97,15 +98,18 @@ def write_page(page: Path, rows: Sequence[Row]) -> None:
 
 
 def _markdown(rows: Sequence[Row]) -> str:
-    """Return one table: a column for each contender, a line for each row; lines with the same unit are adjacent."""
-    contenders = list(dict.fromkeys(name for row in rows for name in (*row.costs, *row.missing)))
-    units = list(dict.fromkeys(row.unit for row in rows))
-    lines = [["", "", *contenders], ["---"] * (len(contenders) + 2)]
-    lines += [
-        [row.what, row.unit, *(_cell(row, name) for name in contenders)]
-        for row in sorted(rows, key=lambda row: units.index(row.unit))
-    ]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    """Return a table for each unit, which is its first heading: a column for each contender, a line for each row."""
+    return "\n".join(
+        markdown((unit, *contenders), ([row.what, *(_cell(row, name) for name in contenders)] for row in lines)) + "\n"
+        for unit, lines, contenders in _by_unit(rows)
+    )
+
+
+def _by_unit(rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[Row], Sequence[str]]]:
+    """Yield each unit with its rows, and with the contenders of these rows."""
+    for unit in dict.fromkeys(row.unit for row in rows):
+        lines = [row for row in rows if row.unit == unit]
+        yield unit, lines, list(dict.fromkeys(name for row in lines for name in (*row.costs, *row.missing)))
 
 
 def _cell(row: Row, name: str) -> str:
@@ -115,8 +119,8 @@ def _cell(row: Row, name: str) -> str:
     if cost is None:
         return ""
     if ratio is None:
-        return f"**{_figure(cost.median)}** ({_quartiles(cost)})"
-    return f"{_figure(cost.median)}, \N{MULTIPLICATION SIGN}{_figure(ratio.median)} ({_quartiles(ratio)})"
+        return f"**{_figure(cost.median)}**{_quartiles(cost)}"
+    return f"{_figure(cost.median)}, \N{MULTIPLICATION SIGN}{_figure(ratio.median)}{_quartiles(ratio)}"
 
 
 def _figure(value: float) -> str:
@@ -125,7 +129,9 @@ def _figure(value: float) -> str:
 
 
 def _quartiles(value: Spread) -> str:
-    return f"{_figure(value.low)} to {_figure(value.high)}"
+    """Return the quartiles in brackets after a space; nothing if they are equal."""
+    low, high = _figure(value.low), _figure(value.high)
+    return "" if low == high else f" ({low}\N{EN DASH}{high})"
 
 
 def plot(rows: Sequence[Row], path: str) -> None:

@@ -44,11 +44,11 @@ SOURCES = (
 
 def costs(page: str, source: Source) -> dict[str, float]:
     """Return the median of each contender in one row, the lowest first. Missing contenders are left out."""
-    tables = {place["name"]: place[0] for place in PLACE.finditer(page)}
-    lines = [line.strip("|\n").split("|") for line in tables[source.table].splitlines() if line.startswith("|")]
-    cells = [[cell.strip() for cell in line] for line in lines]
-    (found,) = [row for row in cells if row[:2] == [source.row, UNIT]]
-    medians = {name: re.match(r"\**([\d,.]*\d)", cell) for name, cell in zip(cells[0][2:], found[2:], strict=True)}
+    places = {place["name"]: place[0] for place in PLACE.finditer(page)}
+    (table,) = [each for each in places[source.table].split("\n\n") if each.lstrip().startswith(f"| {UNIT} |")]
+    cells = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines()]
+    (found,) = [row for row in cells if row[0] == source.row]
+    medians = {name: re.match(r"\**([\d,.]*\d)", cell) for name, cell in zip(cells[0][1:], found[1:], strict=True)}
     known = {name: float(median[1].replace(",", "")) for name, median in medians.items() if median is not None}
     return dict(sorted(known.items(), key=lambda item: item[1]))
 
