@@ -1,9 +1,9 @@
 """Sphinx directives that show generated content.
 
 ``{generated} NAME`` is a table of ``tables``, ``{state-diagram} NAME`` and ``{state-table} NAME`` show machines of
-``machines``, ``{cli-help}`` shows the help of the commands, ``{newsfragments}`` the unreleased changes, and
-``{playground}`` the forms of the playground. The tables of the RFC map become ``records``. Mentions of decisions, RFCs and
-names of trio become links.
+``machines``, ``{modules} FOLDER`` lists modules, ``{cli-help}`` shows the help of the commands, ``{newsfragments}`` the
+unreleased changes, and ``{playground}`` the forms of the playground. The tables of the RFC map become ``records``.
+Mentions of decisions, RFCs and names of trio become links.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from docs._ext import (
     links,
     machines,
     markdown,
+    modules,
     options,
     playground,
     records,
@@ -136,6 +137,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_directive("generated", Generated)
     app.add_directive("state-table", StateTable)
     app.add_directive("state-diagram", StateDiagram)
+    app.add_directive("modules", modules.Modules)
     app.add_directive("cli-help", CliHelp)
     app.add_directive("newsfragments", Newsfragments)
     app.add_directive("playground", playground.Playground)

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from docs._ext.machines import MACHINES
+from docs._ext.modules import module_tables, summary
 from tests.architecture.policy import CLIENT, CORE, LAYERS, ROOT
 from tests.docs.map.layers import allowed_to, layers_picture, shown
-from tests.docs.map.modules import summary
 from tests.docs.map.page import NOTES, PAGE, map_page
 from tests.rows import rows
 
 pytestmark = pytest.mark.native
 
-FOLDERS: Mapping[str, Path] = {each.package: ROOT / each.folder for each in (CORE, CLIENT)}
-
 
 def listed() -> Iterator[tuple[Path, str]]:
     """Yield each file in the lists of modules, in the folder of the heading above it, with its sentence."""
-    folder = ROOT
-    _, *lists = PAGE.read_text(encoding="utf-8").split("\n## Modules ")
-    for line in "".join(lists).splitlines():
-        if heading := re.fullmatch(r"### `(\w+)(/.*)?`", line):
-            folder = FOLDERS[heading[1]] / f"{heading[1]}{heading[2] or ''}"
-        elif row := re.fullmatch(r"\| `(\w+\.py)` \| (.*) \|", line):
-            yield folder / row[1], row[2]
+    for root, without in re.findall(r"```{modules} (\S+)\n(?::without: (\w+)\n)?```", PAGE.read_text(encoding="utf-8")):
+        folder = ROOT
+        for line in module_tables(root, without=without or None).splitlines():
+            if heading := re.fullmatch(r"### `(.*)`", line):
+                folder = ROOT / root.partition("/")[0] / heading[1]
+            elif row := re.fullmatch(r"\| `(\w+\.py)` \| (.*) \|", line):
+                yield folder / row[1], row[2]
 
 
 def test_the_page_is_current() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from textwrap import wrap
 
 from docs._ext.markdown import markdown
+from docs._ext.modules import summary
 from tests.architecture import policy
-from tests.docs.map.modules import summary
 
 NAME_WIDTH, TEXT_WIDTH = 24, 88
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from textwrap import fill
 
 from docs._ext.machines import MACHINES
-from tests.architecture.policy import CLIENT, CORE, ROOT
+from tests.architecture.policy import CLIENT, CORE
 from tests.docs.map.layers import allowed_to, complete_lists, layers_picture, refused, strangers
-from tests.docs.map.modules import module_tables, prose
 from tests.docs.map.traced import calls_of_a_get, calls_of_a_query
 from tests.docs.pages import DOCS
 
 PAGE = DOCS / "internals" / "map.md"
-TESTING = "testing"
+PROSE_WIDTH = 120
 EXAMPLE = f"{CORE.package}.kv"
 
 NOTES: Mapping[str, str] = {
@@ -35,6 +35,11 @@ NOTES: Mapping[str, str] = {
 """Note on how to read the picture of each machine, by the machine's name."""
 
 
+def prose(text: str) -> str:
+    """Return a paragraph with lines that fit a screen."""
+    return fill(" ".join(text.split()), PROSE_WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
 def map_page() -> str:
     """Return the page for the current sources."""
     return "\n\n".join([*_beginning(), *_layers(), *_machines(), *_calls(), *_modules()]) + "\n"
@@ -43,7 +48,8 @@ def map_page() -> str:
 def _beginning() -> Iterator[str]:
     yield "# Map of the code"
     yield prose("""{doc}`architecture` explains the parts; this page lists them. It is generated, so do not edit it. After a
-        change of the tree, of a module's docstring, of the layers, or of the functions that a get enters, write it again:""")
+        change of the layers, of the first sentence of one of their packages, or of the functions that a get or a query
+        enters, write it again:""")
     yield "```sh\nuv run python -m tests.docs.map\n```"
 
 
@@ -89,9 +95,10 @@ def _calls() -> Iterator[str]:
 
 
 def _modules() -> Iterator[str]:
+    """Yield the sections on modules. Sphinx writes their tables."""
     yield "## Modules of the core"
-    yield module_tables(CORE.sources, base=ROOT / CORE.folder, without=TESTING)
+    yield "```{modules} core/triclinium_core\n:without: testing\n```"
     yield "## Modules for tests of the core and of its users"
-    yield module_tables(CORE.sources / TESTING, base=ROOT / CORE.folder)
+    yield "```{modules} core/triclinium_core/testing\n```"
     yield "## Modules of the trio client"
-    yield module_tables(CLIENT.sources, base=ROOT / CLIENT.folder)
+    yield "```{modules} trio_client/triclinium\n```"
