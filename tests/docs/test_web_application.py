@@ -201,7 +201,7 @@ unfinished_bodies = pytest.mark.filterwarnings("ignore:Async generator 'httpx:Re
 @unfinished_bodies
 async def test_shutdown_under_load_loses_no_write() -> None:
     """Writes in flight at the stop complete, every response confirms one, and each confirmed note is stored."""
-    # hypercorn ends only after a time that follows from this limit.
+    # The time that hypercorn gives requests to end depends on this limit.
     async with served(seconds_per_request=6.0) as server:
         load, node = Load(server.http), server.fake.node
         async with trio.open_nursery() as nursery:

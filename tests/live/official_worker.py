@@ -206,7 +206,7 @@ def say(answer: dict[str, Any]) -> None:
 
 
 def main(connection_string: str, username: str, password: str, bucket: str, poll_seconds: str = "2.5") -> None:
-    """Connect, and answer commands on documents. The client polls for a new config after ``poll_seconds``."""
+    """Connect, and answer commands on documents. The client polls for a new config every ``poll_seconds``."""
     options = ClusterOptions(
         PasswordAuthenticator(username, password),
         timeout_options=PATIENT,

@@ -38,7 +38,7 @@ async def attempt(
 
 
 async def attempt_in_vain(mock: CouchbaseMock, text: str) -> None:
-    """Write a document with a new client until the error of a timeout has a text; all writes must time out.
+    """Write a document with a new client until the error contains ``text``; each write must time out.
 
     A client that connects slowly learns the reason only after its first operations have timed out.
     """

@@ -249,7 +249,7 @@ async def test_late_and_lost_responses(safety_net: None, couchbase_mock: Couchba
     """A write without a response times out ambiguously, a read unambiguously, and the connection stays in use."""
     mock = couchbase_mock
     async with client_of(mock, HASTY, key) as (cluster, store):
-        # On a busy machine, the first writes have timed out, too.
+        # On a busy machine, the first writes may have timed out, too.
         await until(lambda: not cluster.statistics().in_flight)
         connections, orphans = ready_connections(cluster), cluster.statistics().orphans
         mock.truncate(10_000 if lost else 1)

@@ -27,7 +27,7 @@ SECONDS_MAX = 1.0
 """Limit for a strategy without one, which is longer than the ``max-duration`` of each schedule, 0.5 s."""
 TOLERANCE_MS = 30
 ATTEMPTS = 100
-"""Number of attempts that are spoiled, after which the schedule counts as wrong."""
+"""Number of spoiled attempts after which the schedule counts as wrong."""
 KEY = "ada"
 
 CONSTANT, LINEAR, EXPONENTIAL = 0x7FF0, 0x7FF1, 0x7FF2

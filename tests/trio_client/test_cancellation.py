@@ -302,7 +302,7 @@ def test_an_operation_cancelled_at_every_moment(
     assert [] == undisturbed.aftermath.broken_rules
     for life in runs.cancelled:
         assert_harmless(life, undisturbed, operation)
-        # A run that sent no request met no fault, so compare it with the first one.
+        # Faults strike once the request is sent, so compare a run that sent none with the first one.
         assert (undisturbed if life.times_sent else first).aftermath == life.aftermath
     assert (Ending(None, was_caught=True, is_ambiguous=False), 0) == (first.ending, first.times_sent)
     assert 1 == len(second.ending.abandoned)

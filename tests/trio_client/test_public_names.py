@@ -148,7 +148,7 @@ ON_FIRST_USE = (
     ),
     *("triclinium._management.", "triclinium._services.results"),
 )
-"""Beginnings of the modules that a program does not load before it opens a cluster."""
+"""Beginnings of the names of modules that ``open_cluster`` does not load."""
 
 
 def test_names_load_on_first_use() -> None:

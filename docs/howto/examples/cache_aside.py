@@ -11,7 +11,12 @@ import trio
 import trio.testing
 
 from triclinium import Cas, Collection, TimeoutOptions
-from triclinium.errors import CouchbaseException, DocumentExistsException, DocumentNotFoundException
+from triclinium.errors import (
+    CasMismatchException,
+    CouchbaseException,
+    DocumentExistsException,
+    DocumentNotFoundException,
+)
 from triclinium.testing import open_fake_cluster
 
 SECONDS_PRESENT, SECONDS_ABSENT = 60.0, 5.0
@@ -104,8 +109,10 @@ class Cache:
         """Remove the claim if it still exists, so that another task can claim the key."""
         try:
             await self._documents.remove(key, cas=claim)
+        except (CasMismatchException, DocumentNotFoundException):
+            pass  # The claim has expired, or was invalidated in the meantime.
         except CouchbaseException as error:
-            logger.info("the claim of %s is not released: %s", key, error)
+            logger.info("the claim on %s is not released: %s", key, error)
 
     async def _load(self, key: str) -> str | None:
         async with self._loads:

@@ -43,9 +43,9 @@ class PydanticTranscoder:
                 self._adapters[as_type] = pydantic.TypeAdapter(as_type)
             found: T = self._adapters[as_type].validate_json(data)
         except pydantic.ValidationError as error:
-            # The text of the error itself quotes the input, and has a link for each problem.
+            # The text of the error itself quotes the input, and has a link for each problem. A traceback would show it.
             problems = [": ".join([*map(str, each["loc"]), each["msg"]]) for each in error.errors()]
-            raise DecodingFailureException(f"the document is not {as_type!r}: {'; '.join(problems)}") from error
+            raise DecodingFailureException(f"the document is not {as_type!r}: {'; '.join(problems)}") from None
         except pydantic.PydanticSchemaGenerationError as error:
             raise DecodingFailureException(f"pydantic does not support {as_type!r}: {error.message}") from error
         return found

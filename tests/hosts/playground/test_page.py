@@ -196,7 +196,7 @@ def test_hostile_code_reaches_no_host(browser: Browser, address: str) -> None:
         write(browser, HOSTILE.replace("PORT", str(other.getsockname()[1])))
         browser.at("#story button:text('Run')", "click")
         browser.at("#story-answer > p:has-text('alert')", "waitFor")
-        # Wait for the third answer, that of the core to the hostile code: as a late one, it would answer the next choice.
+        # Wait for the third answer, that of the core to the hostile code: a late one would answer the next choice.
         browser.at("body[data-answers='3']", "waitFor")
 
         assert "<p>textalert(1)</p>" == browser.evaluate("document.getElementById('story-answer').innerHTML")

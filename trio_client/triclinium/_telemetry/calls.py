@@ -35,8 +35,8 @@ class Calls:
     def observed(self, token: Token, parent: RequestSpan | SharedCall | None, make: Callable[P, A]) -> Callable[P, A]:
         """Return a function that builds an operation or a request like ``make``, and begins its call.
 
-        If ``make`` raises because an argument is invalid, there is no span. If it raises because a value cannot be
-        encoded, the function ends the spans that it has begun.
+        If ``make`` raises before it encodes a value, as for an invalid key, there is no span. If it raises later, the
+        function ends the spans that it has begun.
 
         Args:
             parent: parent of the outer span, None for the tracer's choice, or the call whose span the operation shares.

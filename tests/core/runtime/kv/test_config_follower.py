@@ -76,7 +76,7 @@ def test_useless_config(document: bytes) -> None:
     ],
 )
 def test_a_config_of_another_bucket(name: str | None, found: str) -> None:
-    """The report on a config of another bucket or of the cluster names both, on one line of limited length."""
+    """The report on a config of another bucket or of the cluster names it and the right bucket, on one short line."""
     simulation = ready()
     offer(simulation, config(9, name=name))
 

@@ -18,7 +18,7 @@ from triclinium._cli.demo.stage import Stage
 from triclinium._cli.demo.timeline import rows_of
 
 LIMIT_SECONDS = 60.0
-"""Time limit of the demo in seconds. The demo takes less than a second, but may not end if a retry rule is wrong."""
+"""Time limit of the demo in seconds. The demo takes about a second, but may not end if a retry rule is wrong."""
 
 
 @click.command()

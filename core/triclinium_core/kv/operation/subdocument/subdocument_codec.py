@@ -139,13 +139,15 @@ def decode_lookups(body: bytes, specs: Sequence[LookupInSpec]) -> tuple[tuple[in
     start = 0
     for place in wire_order(specs):
         if start + subdocument.LOOKUP_OUTCOME.size > len(body):
-            raise MalformedOutcomes(f"the body ends before the outcomes of all specs, {len(specs)}, are complete")
+            raise MalformedOutcomes(f"outcomes expected: {len(specs)}; the body ends before the last is complete")
         status, size = subdocument.LOOKUP_OUTCOME.unpack_from(body, start)
         start += subdocument.LOOKUP_OUTCOME.size
         outcomes[place] = status, _piece(body, start, size)
         start += size
     if start != len(body):
-        raise MalformedOutcomes(f"the outcomes of all specs, {len(specs)}, end at byte {start} of {len(body)}")
+        raise MalformedOutcomes(
+            f"outcomes expected: {len(specs)}; the body continues after them, at byte {start} of {len(body)}"
+        )
     return tuple(outcomes)
 
 

@@ -158,7 +158,7 @@ class FakeNode:
 
     @property
     def holds_clients_up(self) -> bool:
-        """Whether commands of a client wait for an earlier command of the same client."""
+        """Whether commands on a connection wait for an earlier one, would if they arrived now, or have until now."""
         return any(connection.pipeline.is_held_up(self._now) for connection in self._connections.values())
 
     @property
@@ -451,7 +451,7 @@ class FakeNode:
         return actions
 
     def _deliver(self, connection: ClientConnection, frame: Frame, delivery: Delivery | None) -> list[NodeAction]:
-        """Return the actions for a command's delivery; None if the command waits for a durable write."""
+        """Return the actions for a command's delivery, or no actions while its durable write is pending."""
         if delivery is None:
             return []
         actions: list[NodeAction] = []

@@ -31,7 +31,7 @@ _TOKEN = Struct(">QQ")
 _DIGITS_MAX = 20
 """Maximum number of digits in a 64-bit number."""
 _META_VERSION_MAX = 2
-"""Newest version of the metadata. Version 1 has the fields of requests without a version."""
+"""Newest version of the metadata. A request without a version gets the fields of version 1."""
 _META = Struct(">IIIQ")
 """Deleted, flags, expiry, sequence number; version 2 adds one byte, the datatype."""
 
@@ -44,7 +44,7 @@ def _get(node: NodeState, connection: ClientConnection, request: Request) -> Com
 def _get_meta(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     """Return the metadata, even of a removed document: the client must check whether the document is deleted."""
     if request.extras > bytes((_META_VERSION_MAX,)):
-        raise CommandRefused(Status.INVALID_ARGUMENTS, f"the version must be at most {_META_VERSION_MAX}")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, f"the metadata's version must be at most {_META_VERSION_MAX}")
     documents = node.documents
     document = node.read(request.address, in_replica=False, with_remains=True)
     extras = _META.pack(document.is_deleted, document.flags, documents.unix_expiry(document), document.sequence_number)

@@ -26,7 +26,7 @@ _REQUIRED_FEATURES: Mapping[HelloFeature, HelloFeature] = {
     HelloFeature.VATTR: HelloFeature.XATTR,
     HelloFeature.SUBDOC_DOCUMENT_MACRO: HelloFeature.XATTR,
 }
-"""Features that a request must have beside another one. Source: kv_engine, "buildRequestVector"."""
+"""Feature that HELLO must also request, for each feature that needs it. Source: kv_engine, "buildRequestVector"."""
 
 
 def _hello(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
@@ -153,7 +153,9 @@ def _noop(node: NodeState, connection: ClientConnection, request: Request) -> Co
 def _refuse_in_flight(node: NodeState, connection: ClientConnection) -> None:
     # Source: "getNumberOfCookies" in hello_packet_executor.cc and select_bucket_executor.cc.
     if connection.pipeline.is_shared(node.documents.now):
-        raise CommandRefused(Status.NOT_SUPPORTED, "the command followed commands in flight that may be reordered")
+        raise CommandRefused(
+            Status.NOT_SUPPORTED, "commands that may be reordered were in flight; wait for their replies first"
+        )
 
 
 # fmt: off

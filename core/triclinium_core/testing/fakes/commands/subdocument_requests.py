@@ -99,7 +99,11 @@ _FLAG_FEATURES: Mapping[subdocument.DocumentFlag, HelloFeature] = {
 def read_subdocument(
     node: NodeState, connection: ClientConnection, request: Request, *, is_mutation: bool
 ) -> SubdocumentRequest:
-    """Return the specs, flags and expiry of a command; raise CommandRefused if they are invalid or not negotiated."""
+    """Return the specs, flags and expiry of a command.
+
+    Raises:
+        CommandRefused: they are invalid, not negotiated, or newer than the node.
+    """
     expiry = _EXPIRY.unpack_from(request.extras)[0] if len(request.extras) >= _EXPIRY.size else 0
     flags = (
         subdocument.DocumentFlag(request.extras[-1])

@@ -23,7 +23,7 @@ _COLLECTION_ID = Struct(">QI")
 def _get_cluster_config(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     """Return the selected bucket's config, or else the global one; an empty reply if the client's is not older."""
     if request.extras and HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION not in node.options.features:
-        raise CommandRefused(Status.INVALID_ARGUMENTS, "this node does not accept the version that the client has")
+        raise CommandRefused(Status.INVALID_ARGUMENTS, "this node does not accept the client's version; omit it")
     bucket = node.cluster.buckets.get(connection.bucket)
     if bucket is not None and bucket.is_memcached:
         raise CommandRefused(Status.KEY_NOT_FOUND, "a memcached bucket has no cluster config")

@@ -15,8 +15,8 @@ REQUEST_LOG_MAX = 100_000
 class LoggedRequest(msgspec.Struct, kw_only=True):
     """One request. The log is in the order of processing; the node updates an entry while it sends the response.
 
-    ``statement`` is the key in the script, see ``FakeScript``. A query that executes a prepared statement, by its name
-    or while it prepares it, has that statement's text as the client sent it. ``now`` is the time of processing.
+    ``statement`` is the key in the script, see ``FakeScript``. For a query that executes a prepared statement, by name
+    or in the request that prepares it, this is its text as the client sent it. ``now`` is the time of processing.
     ``status`` is the HTTP status in a readable head, even if the head is still pending; None without such a head.
     """
 

@@ -134,7 +134,7 @@ class FakeBucket:
         return self.settings.get("historyRetentionCollectionDefault") == "true"
 
     def reported(self) -> Mapping[str, str]:
-        """Return the settings that the present storage has, except for ``replicaIndex``."""
+        """Return the settings that have a default in the present storage."""
         return {name: self.settings.get(name, default) for name, default in _DEFAULTS[self.mode].items()}
 
 
@@ -192,7 +192,7 @@ class FakeBuckets:
         return created
 
     def update(self, name: str, settings: Mapping[str, str]) -> None:
-        """Change the given settings of a bucket, and keep its other settings, even if its storage changes."""
+        """Change the given settings of a bucket, and keep the others, except that a migration to Magma resets some."""
         known = self._buckets[name]
         updated = {**known.settings, **settings}
         if known.mode is not StorageMode.MAGMA and storage_mode(updated) is StorageMode.MAGMA:

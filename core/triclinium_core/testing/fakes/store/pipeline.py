@@ -1,10 +1,10 @@
 """Execution order of the commands of one connection of a fake node.
 
-Theory of operation. In order, a node starts each command after the previous one is complete. With unordered execution,
-a command that may be reordered starts while others are in flight, unless its barrier bit is set. Any other command
+Theory of operation. Without unordered execution, a node starts each command after the previous one is complete. With
+it, a command that may be reordered starts while others are in flight, unless its barrier bit is set. Any other command
 waits until all earlier ones are complete, and all later ones wait for it.
 
-The fake node carries a command out as soon as it arrives, and delays the reply to the time at which a server sends it.
+The fake node carries a command out as soon as it arrives, and delays the reply until a server would send it.
 Only a durable write stays in flight for an unknown time; commands that must wait for it are not carried out before.
 
 Source: kv_engine docs/UnorderedExecution.md; "is_reorder_supported" in protocol/mcbp/opcode.cc of version 7.6;
@@ -47,9 +47,9 @@ class Pipeline:
 
     def __init__(self) -> None:
         self._held = 0
-        """Number of commands that wait for a durable write."""
+        """Number of pending durable writes."""
         self._held_in_order = False
-        """Whether the last of these commands makes all later ones wait."""
+        """Whether the last of these writes makes all later commands wait."""
         self._has_waited = False
         """Whether the next command in order has waited for commands that may be reordered."""
         self._last_due = -math.inf
@@ -69,13 +69,13 @@ class Pipeline:
         return False
 
     def hold(self, *, may_reorder: bool) -> None:
-        """Record that a command waits for a durable write."""
+        """Record that a durable write is pending."""
         self._held += 1
         self._held_in_order = not may_reorder
         self._has_waited = False
 
     def release(self) -> None:
-        """Record that the durable write of a waiting command is settled."""
+        """Record that a durable write is settled."""
         self._held -= 1
 
     def complete(self, now: float, delay: float, slowness: float, *, may_reorder: bool) -> float:

@@ -300,7 +300,7 @@ def test_without_unordered_execution_everything_waits_behind_it() -> None:
 
 @pytest.mark.parametrize("opcode", [Opcode.HELLO, Opcode.NOOP])
 def test_pending_write_precedes_a_command_in_order(opcode: Opcode) -> None:
-    """HELLO and NOOP wait for a pending write even with unordered execution, and HELLO is refused."""
+    """HELLO and NOOP wait for a pending write even with unordered execution, and the first HELLO is refused."""
     cluster = pending()
     client = cluster.client
     unanswered = client.send(client.encode(opcode) * 2 + client.encode(Opcode.GET_CLUSTER_CONFIG))
@@ -318,7 +318,7 @@ def test_pending_write_precedes_a_command_in_order(opcode: Opcode) -> None:
 
 
 def test_pending_write_in_order_precedes_all_commands() -> None:
-    """If a pending write has the barrier bit, even a read waits; with ordered execution, SELECT_BUCKET succeeds."""
+    """Behind a pending write with a barrier bit or ordered execution, even a read waits, and SELECT_BUCKET succeeds."""
     barrier = durable(milliseconds=9000) + encode_framing_extras({RequestFrameInfo.BARRIER: b""})
     unordered = DurableCluster(1)
     ordered = DurableCluster(1, features=ORDERED)

@@ -57,7 +57,7 @@ def test_notifications_need_duplex() -> None:
 
 
 def test_unknown_features_have_no_effect() -> None:
-    """A node without brief notifications grants the full ones, even if both are requested, and requires nothing."""
+    """A node without brief notifications grants the full ones if both are requested; brief ones need no DUPLEX."""
     full, brief = HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF
     client = NodeClient(with_options(features=IMPLEMENTED_FEATURES - {brief}))
 
@@ -67,7 +67,7 @@ def test_unknown_features_have_no_effect() -> None:
 
 @pytest.mark.parametrize("feature", [HelloFeature.VATTR, HelloFeature.SUBDOC_DOCUMENT_MACRO])
 def test_some_features_need_attributes(feature: HelloFeature) -> None:
-    """HELLO refuses virtual attributes and macros without extended attributes."""
+    """HELLO for virtual attributes or macros is refused without extended attributes."""
     client = NodeClient(FakeNode())
 
     assert Status.INVALID_ARGUMENTS == status_of(client.hello([feature]))

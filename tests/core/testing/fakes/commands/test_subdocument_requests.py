@@ -199,7 +199,7 @@ def test_flags_that_want_no_version() -> None:
 def test_old_nodes_refuse_newer_flags_and_opcodes(
     feature: HelloFeature, value: bytes, flags: int, status: Status
 ) -> None:
-    """A node without a feature refuses the flags and the opcode of its version, which need no negotiation."""
+    """A node without a feature refuses the flag and the opcode that came with it, which need no negotiation."""
     new, old = (
         ready_client(with_options(features=features), features=[HelloFeature.XATTR, *USUAL_FEATURES])
         for features in (IMPLEMENTED_FEATURES, IMPLEMENTED_FEATURES - {feature})

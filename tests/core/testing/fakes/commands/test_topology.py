@@ -27,7 +27,7 @@ def test_config_of_the_bucket_or_global_config() -> None:
 
 
 def test_old_nodes_refuse_a_known_version() -> None:
-    """A node as of version 7.2 sends configs, but not to a client that sends the version of its config."""
+    """A node of version 7.2 sends configs, but refuses a request that contains the version of the client's config."""
     feature = HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION
     new, old = (
         ready_client(with_options(features=each)) for each in (IMPLEMENTED_FEATURES, IMPLEMENTED_FEATURES - {feature})

@@ -68,7 +68,7 @@ def test_capabilities_depend_on_the_features(feature: HelloFeature, lost: set[st
 
 
 def test_nodes_before_7_1_announce_no_revival() -> None:
-    """A node as of version 7.0 announces no revival of removed documents, but replaces bodies with attributes."""
+    """A node of version 7.0 announces no revival of removed documents, but replaces bodies with attributes."""
     new, old = (
         set(bucket_capabilities(StorageMode.COUCHSTORE, FakeNodeOptions(announces_revival=announces)))
         for announces in (True, False)

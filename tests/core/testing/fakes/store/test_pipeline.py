@@ -14,7 +14,7 @@ from triclinium_core.testing.fakes.store.pipeline import REORDERABLE_OPCODES, Pi
 
 
 def test_other_commands_run_in_order() -> None:
-    """All commands but those on documents, GET_CLUSTER_CONFIG and RANGE_SCAN_CREATE run in order, as does GET_META."""
+    """Commands of the session, collections and running scans, GET_META, OBSERVE and OBSERVE_SEQNO run in order."""
     assert {
         Opcode.NOOP,
         Opcode.HELLO,
@@ -93,7 +93,7 @@ def test_place_is_shared_behind_reorderable_commands(
 def test_held_commands_block_commands_in_order(
     held_may_reorder: bool, next_may_reorder: bool, is_admitted: bool, is_shared: bool
 ) -> None:
-    """Only commands that may be reordered pass a durable write, unless that one is in order."""
+    """Only commands that may be reordered overtake a durable write, and none overtakes one in order."""
     pipeline = Pipeline()
     pipeline.hold(may_reorder=held_may_reorder)
     admitted = pipeline.admits(may_reorder=next_may_reorder)
@@ -122,7 +122,7 @@ def test_held_commands_block_commands_in_order(
 def test_commands_are_held_up_until_the_last(
     commands: Sequence[tuple[float, float, bool]], expected: Sequence[bool]
 ) -> None:
-    """A delay holds later commands up until, and at the time when, a command in order is complete."""
+    """Commands count as held up through the time at which a delayed command in order is complete."""
     pipeline = Pipeline()
     for now, seconds, may_reorder in commands:
         pipeline.complete(now, seconds, 0, may_reorder=may_reorder)
@@ -131,7 +131,7 @@ def test_commands_are_held_up_until_the_last(
 
 
 def test_barrier_makes_a_command_wait() -> None:
-    """A read with the barrier bit waits for a delayed read, and a later one waits for it; a malformed bit is refused immediately."""
+    """A read with the barrier bit waits for a delayed read, and a later one for it; malformed extras are refused."""
     client = ready_client()
     client.node.faults.next(Opcode.GET, delay(1.0))
     barrier = encode_framing_extras({RequestFrameInfo.BARRIER: b""})

@@ -60,7 +60,7 @@ def _answer(node: NodeState, request: FakeRequest) -> ServiceReply | None:
 
 
 def _mismatch(node: NodeState, request: FakeRequest) -> str | None:
-    """Return which of the UUIDs in the request is not the current one, that of the cluster or of the bucket."""
+    """Return ``Cluster`` or ``Bucket``, the one whose UUID in the request is not current; None if neither is wrong."""
     # Source: ns_server, "check_uuid" and "check_bucket_uuid" of menelaus_web.
     given = request.parameters
     if given.get("uuid", pools.cluster_uuid(node)) != pools.cluster_uuid(node):

@@ -1,7 +1,8 @@
 """Search service: stored indexes and scripted hits; nothing is indexed.
 
 Source: SDK-RFC 0052, 0054 SearchIndexManager; Couchbase Server documentation, "Search REST API"; cbgt
-``rest/rest_create_index.go``, ``manager_api.go``, ``rest/rest_index.go``, ``rest/rest_manage.go``; cbft ``ns_server.go``.
+``rest/rest_create_index.go``, ``manager_api.go``, ``rest/rest_index.go``, ``rest/rest_manage.go``; cbft
+``ns_server.go``.
 """
 
 from __future__ import annotations

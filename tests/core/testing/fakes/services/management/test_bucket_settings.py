@@ -272,7 +272,7 @@ def test_storage_migrates(manager: Manager) -> None:
 
 @pytest.mark.parametrize("created", [0, 1])
 def test_migrations_keep_replica_index(manager: Manager, created: int) -> None:
-    """A bucket with Magma storage does not report ``replicaIndex``, but has it again after the way back."""
+    """A bucket does not report ``replicaIndex`` while its storage is Magma, and reports it again with Couchstore."""
     create(manager, {"ramQuotaMB": 1024, "replicaIndex": created})
     reported = []
     for storage in ("magma", "couchstore"):
@@ -283,7 +283,7 @@ def test_migrations_keep_replica_index(manager: Manager, created: int) -> None:
 
 
 def test_migrations_keep_settings_of_magma(manager: Manager) -> None:
-    """Settings that only Magma has stay at an update, but Couchstore hides them, and all but the quota return."""
+    """Settings that only Magma has survive updates; Couchstore hides them, and Magma has all but the quota again."""
     create(manager, {"ramQuotaMB": 1024})
     path = f"{BUCKETS}/beer"
     manager.submit("POST", path, storageBackend="magma", historyRetentionSeconds=7, storageQuotaPercentage=20)
@@ -338,7 +338,7 @@ def test_new_bucket_has_another_uuid(manager: Manager) -> None:
 
 
 def test_uuids_in_requests_must_be_current(manager: Manager) -> None:
-    """A request with the UUID of another cluster or bucket gets 404, and one with the current UUIDs is answered."""
+    """A request with the UUID of another cluster or bucket gets 404, and one with the current UUID succeeds."""
     cluster, bucket = manager.ask("GET", "/pools").document["uuid"], described(manager, "default")["uuid"]
     answers = [
         manager.ask("GET", f"{target}?{name}={uuid}")
@@ -375,7 +375,7 @@ def test_description_counts_the_documents(manager: Manager) -> None:
 
 @rows(("form", "expected"), [({}, "diskFetches"), (EPHEMERAL, "diskFetches"), (MEMCACHED, "hitRatio")])
 def test_statistics_depend_on_the_type(manager: Manager, form: Mapping[str, object], expected: str) -> None:
-    """Only a memcached bucket has a hit ratio; the other ones have fetches from the disk."""
+    """Only a memcached bucket has a hit ratio; other buckets have disk fetches."""
     create(manager, form)
     statistics = json.loads(manager.ask("GET", f"{BUCKETS}/beer").body)["basicStats"]
 

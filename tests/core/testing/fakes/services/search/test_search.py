@@ -77,7 +77,7 @@ def test_index_is_created_and_dropped(path: str) -> None:
 def test_definitions_are_checked(
     client: HttpClient, target: str, body: dict[str, object], status: int, words: str
 ) -> None:
-    """A definition needs types, a valid name, an existing bucket, and the UUID of the definition that it replaces."""
+    """A definition is refused if a type, the name, the bucket or a UUID is wrong."""
     client.ask("PUT", "/api/index/it", definition())
     answered = client.ask("PUT", f"/api/index/{target}", definition(**body))
 
@@ -86,7 +86,7 @@ def test_definitions_are_checked(
 
 
 def test_definition_gets_the_uuid_of_the_bucket(client: HttpClient) -> None:
-    """A definition without a bucket gets the one of its name; without its UUID, the current one to be sent again."""
+    """A definition without a bucket gets the bucket with the index's name and its UUID, and can be sent again."""
     client.ask("PUT", "/api/index/default", definition(sourceName=""))
     found = client.ask("GET", "/api/index/default").document["indexDef"]
     bucket = HttpClient(client.node, Service.MANAGEMENT, 2).ask("GET", "/pools/default/b/default").document

@@ -70,7 +70,7 @@ def test_other_requests(method: str, target: str, status: int, reason: str) -> N
 
 @pytest.mark.parametrize("form", [b"storageBackend=magma&ramQuotaMB=1024", b"bucketType=ephemeral&ramQuotaMB=100"])
 def test_only_couchstore_has_views(client: HttpClient, form: bytes) -> None:
-    """The views of a bucket with other storage are refused, even if they are scripted."""
+    """The views of a bucket without Couchstore storage are refused, even if they are scripted."""
     client.node.script.answer("people/by_name", FakeAnswer(rows=[]), service=Service.VIEWS)
     HttpClient(client.node, Service.MANAGEMENT, 2).ask("POST", "/pools/default/buckets", b"name=beer&" + form)
     answers = [
